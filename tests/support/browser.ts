@@ -1,6 +1,7 @@
 // A headless Chromium that records errors and requests of its pages.
 import { type Browser, chromium } from "playwright-core";
 import { eventually } from "./poll.ts";
+import { runEnd } from "./run-end.ts";
 
 export interface Visit {
   readonly title: string;
@@ -14,6 +15,31 @@ export interface Visit {
 
 /** Debian's; playwright-core brings none of its own. */
 const EXECUTABLE = "/usr/bin/chromium";
+
+/**
+ * Playwright's own and, at the end, those of the window's buttons, of which each context would start a process, and a process in
+ * reserve: with both, a context costs half as much again. The browser reads the last list only.
+ */
+const DISABLED_FEATURES = [
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "HttpsUpgrades",
+  "HttpsFirstBalancedModeAutoEnable",
+  "LensOverlay",
+  "MediaRouter",
+  "PaintHolding",
+  "ThirdPartyStoragePartitioning",
+  "AvoidCorsURLLoaderRestartOnRedirect",
+  "OptimizationHints",
+  "NetworkTimeServiceQuerying",
+  "AimEnabled",
+  "PreconnectToSearch",
+  "InitialWebUI",
+  "PreloadTopChromeWebUI",
+  "SpareRendererForSitePerProcess",
+  "WebUIReloadButton",
+  "WebUIToolbar",
+];
 
 /** `home`: where it reads the roots that the user trusts; default: the one of the tests. */
 export function openBrowser({
@@ -33,8 +59,34 @@ export function openBrowser({
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      `--disable-features=${DISABLED_FEATURES.join(",")}`,
     ],
   });
+}
+
+/** How long a step on a page may take on a machine that is busy with other things; the default of Playwright is 30 s. */
+export const STEP_MS = 300_000;
+
+const shared: { browser: Browser | null } = { browser: null };
+
+export interface BrowserLease {
+  readonly browser: Browser;
+  /** Closes it, unless other test files of the process use it as well. */
+  release(): Promise<void>;
+}
+
+/** One browser for all test files of a process; each opens contexts of its own. */
+export async function leaseBrowser(): Promise<BrowserLease> {
+  if (runEnd.callbacks === null) {
+    const browser = await openBrowser();
+    return { browser, release: () => browser.close() };
+  }
+  if (shared.browser?.isConnected() !== true) {
+    const browser = await openBrowser();
+    shared.browser = browser;
+    runEnd.callbacks.push(() => browser.close());
+  }
+  return { browser: shared.browser, release: async () => undefined };
 }
 
 export interface VisitOptions {

@@ -1,23 +1,34 @@
 // Runs before the tests: sets their timeout and runs plain `bun test` on several cores, which bunfig.toml cannot set.
-import { setDefaultTimeout } from "bun:test";
+import { afterAll, setDefaultTimeout } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { plugin } from "bun";
+import { runEnd } from "./run-end.ts";
 
 /** For a machine that is busy with other things: a test that takes seconds takes minutes there, and must not fail. */
 const TIMEOUT_MS = 600_000;
+
+/**
+ * Those in a browser take ten times as long beside others. At a timeout, Bun ends all processes that the tests have started: the
+ * browser and the gateway of every test after it in the file.
+ */
+const BROWSER_TIMEOUT_MS = 900_000;
 
 /** More would start so many gateways at once that they cause each other's timeouts. */
 const MOST_PROCESSES = 4;
 
 inParallel();
 setDefaultTimeout(TIMEOUT_MS);
+runEnd.callbacks = [];
+afterAll(async () => {
+  for (const end of runEnd.callbacks?.splice(0) ?? []) await end();
+});
 plugin({
   name: "default timeout",
   setup(build) {
     // Bun 1.4.5 forgets it after the first file, unless each has a process or a global object of its own.
     build.onLoad({ filter: /\.test\.ts$/ }, ({ path, loader }) => {
-      setDefaultTimeout(TIMEOUT_MS);
+      setDefaultTimeout(path.includes("/e2e/ui/") ? BROWSER_TIMEOUT_MS : TIMEOUT_MS);
       return { contents: readFileSync(path, "utf8"), loader };
     });
   },

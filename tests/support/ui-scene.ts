@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { openBrowser } from "./browser.ts";
+import { leaseBrowser, STEP_MS } from "./browser.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { eventually } from "./poll.ts";
 import { executable } from "./variants.ts";
@@ -30,6 +30,11 @@ export interface OpenOptions {
   readonly expects?: readonly number[];
 }
 
+export interface OpenAsOptions extends OpenOptions {
+  /** Signs in on the sign-in page; default: pages of a role share a session, which the API created. */
+  readonly signsIn?: boolean;
+}
+
 export interface UiScene {
   readonly gateway: Gateway;
   /** Opens a page in a profile of its own. */
@@ -37,7 +42,7 @@ export interface UiScene {
   /** Creates the first admin and a user of each other role, by the API. */
   createPeople(): Promise<void>;
   /** Opens a page as a user of this role; requires `createPeople`. */
-  openAs(role: UiRole, options?: OpenOptions): Promise<UiPage>;
+  openAs(role: UiRole, options?: OpenAsOptions): Promise<UiPage>;
   stop(): Promise<void>;
 }
 
@@ -47,50 +52,89 @@ export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
   return await openUi(await startGateway({ ...options, binary }));
 }
 
-/** Starts a browser for a gateway that runs; `stop` stops both. */
+/** Opens a browser for a gateway that runs; `stop` stops the gateway and closes the pages. */
 export async function openUi(gateway: Gateway): Promise<UiScene> {
-  let browser = await openBrowser().catch(async (error) => {
+  const { browser, release } = await leaseBrowser().catch(async (error) => {
     await gateway.stop();
     throw error;
   });
-  // A browser that has crashed must not fail the tests after it.
-  const living = async () => {
-    if (!browser.isConnected()) browser = await openBrowser();
-    return browser;
+  const contexts = new Set<BrowserContext>();
+  const sessions = new Map<UiRole, string>();
+  const open = async (options: OpenOptions, cookie = "") => {
+    const context = await newContext(browser, options);
+    contexts.add(context);
+    if (cookie !== "") await context.addCookies([cookieOf(cookie, gateway.admin)]);
+    const page = await context.newPage();
+    const complaints = watch(page, gateway.admin, options.expects ?? []);
+    await page.goto(`${gateway.admin}${options.path ?? "/"}`);
+    const close = async () => {
+      contexts.delete(context);
+      await context.close();
+    };
+    return { page, complaints, close };
   };
-  const scene: UiScene = {
+  return {
     gateway,
-    open: async (options = {}) => openPage(await living(), gateway, options),
+    open: (options = {}) => open(options),
     createPeople: () => createPeople(gateway),
     async openAs(role, options = {}) {
-      const opened = await openPage(await living(), gateway, { ...options, path: "/" });
-      await signIn(opened.page, role);
-      if (options.path !== undefined) await opened.page.goto(`${gateway.admin}${options.path}`);
+      if (options.signsIn === true) {
+        const opened = await open({ ...options, path: "/" });
+        await signIn(opened.page, role);
+        if (options.path !== undefined) await opened.page.goto(`${gateway.admin}${options.path}`);
+        await isQuiet(opened.page);
+        return opened;
+      }
+      const cookie = await sessionOf(gateway, role, sessions.get(role));
+      sessions.set(role, cookie);
+      const opened = await open(options, cookie);
+      await isSignedIn(opened.page);
       await isQuiet(opened.page);
       return opened;
     },
     async stop() {
-      await browser.close();
+      if (browser.isConnected())
+        for (const context of contexts) await context.close().catch(() => undefined);
+      await release();
       await gateway.stop();
     },
   };
-  return scene;
 }
 
-async function openPage(browser: Browser, gateway: Gateway, options: OpenOptions): Promise<UiPage> {
-  const { path = "/", width = 1280, height = 900, dark = false, expects = [] } = options;
+/** `PAIR` as the gateway sets it. */
+function cookieOf(pair: string, url: string) {
+  const at = pair.indexOf("=");
+  return {
+    name: pair.slice(0, at),
+    value: pair.slice(at + 1),
+    url,
+    httpOnly: true,
+    sameSite: "Lax" as const,
+  };
+}
+
+/** The cookie of a session of this role: the known one while it is valid, else a new one. */
+async function sessionOf(gateway: Gateway, role: UiRole, known = ""): Promise<string> {
+  if (known !== "") {
+    const me = await gateway.api("GET", "/api/v1/auth/me", undefined, { cookie: known });
+    if (me.status === 200) return known;
+  }
+  const body = { email: emailOf(role), password: UI_PASSWORD };
+  const login = await gateway.api("POST", "/api/v1/auth/login", body);
+  if (login.status !== 200) throw new Error(`no session of ${role}: ${await login.text()}`);
+  return login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+}
+
+async function newContext(browser: Browser, options: OpenOptions): Promise<BrowserContext> {
+  const { width = 1280, height = 900, dark = false } = options;
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: dark ? "dark" : "light",
     reducedMotion: "reduce",
   });
-  const page = await context.newPage();
-  const complaints = watch(page, gateway.admin, expects);
-  await page.goto(`${gateway.admin}${path}`);
-  return { page, complaints, close: () => closeContext(context) };
+  context.setDefaultTimeout(STEP_MS);
+  return context;
 }
-
-const closeContext = (context: BrowserContext) => context.close();
 
 /** Before sign-in, the page requests the current user and gets status 401. */
 const EXPECTED = /\/api\/v1\/auth\/me$/;
@@ -104,6 +148,7 @@ function watch(page: Page, origin: string, expects: readonly number[]): string[]
     if (EXPECTED.test(url) || expects.includes(status)) return;
     complaints.push(`${message.type()}: ${message.text()} (${url})`);
   });
+  page.on("crash", () => complaints.push(`the renderer crashed at ${page.url()}`));
   page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
   page.on("request", (request) => {
     const url = request.url();
@@ -137,8 +182,11 @@ export async function signIn(page: Page, role: UiRole): Promise<void> {
   await page.getByLabel("E-mail address").fill(emailOf(role));
   await page.locator('input[type="password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
+  await isSignedIn(page);
 }
+
+const isSignedIn = (page: Page) =>
+  page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
 
 /** Tells a page that shows something else from a browser that hangs. */
 async function stateOf(page: Page): Promise<string> {
@@ -163,7 +211,14 @@ export async function isQuiet(page: Page): Promise<void> {
     });
   await eventually(
     async () => (await page.locator('[aria-busy="true"], .mantine-Loader-root').count()) === 0,
+    { deadlineMs: STEP_MS },
   );
+}
+
+/** Shows another page of the UI as a link to it does: without loading the application again. */
+export async function follow(page: Page, path: string): Promise<void> {
+  await page.evaluate((to) => history.pushState(null, "", to), path);
+  await isQuiet(page);
 }
 
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -177,7 +232,7 @@ interface Finding {
 /** Serious and critical findings of axe-core on the current page, one line each; expected to be empty. */
 export async function checkAccessible(page: Page): Promise<string[]> {
   // The page's policy forbids inline scripts, but does not apply to evaluated ones.
-  await page.evaluate(await Bun.file(axe).text());
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await Bun.file(axe).text());
   const findings = (await page.evaluate(
     `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   )) as Finding[];
@@ -190,8 +245,15 @@ export async function checkAccessible(page: Page): Promise<string[]> {
 
 export const SCREENSHOTS = resolve(import.meta.dir, "../../dist/screenshots");
 
-/** Saves screenshots of the page as NAME-WIDTH-SCHEME.png in dist/screenshots, at three widths, light and dark. */
+/** They cost a third of the tests' time, and no test reads them. */
+export const SAVES_SCREENSHOTS = process.env["SLUICE_SCREENSHOTS"] === "1";
+
+/**
+ * With `SLUICE_SCREENSHOTS=1`, saves screenshots of the page as NAME-WIDTH-SCHEME.png in dist/screenshots, at three widths, light
+ * and dark.
+ */
 export async function screenshots(page: Page, name: string): Promise<void> {
+  if (!SAVES_SCREENSHOTS) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   const before = page.viewportSize();
   for (const colorScheme of ["light", "dark"] as const) {

@@ -14,7 +14,7 @@ on.beforeAll(async () => {
   addContacts(tree);
   tree.run(process.execPath, "scripts/build-ui.ts");
   scene = await startUi({ main: join(tree.path, "src/main.ts") });
-}, 120_000);
+});
 
 afterAll(async () => {
   await scene?.stop();

@@ -51,7 +51,7 @@ beforeAll(async () => {
   });
   scratch = mkdtempSync(join(tmpdir(), "sluice-ui-"));
   root = await scene.open();
-}, 60_000);
+});
 afterAll(async () => {
   await scene?.stop();
   await pebble?.stop();
@@ -138,7 +138,7 @@ test("from an empty data directory to a private name with a certificate of the l
   expect((await visit("nas.home.arpa")).text()).toBe("it runs");
   expect(hosts.at(-1)).toBe("app.internal");
   expect(complaints).toEqual([]);
-}, 60_000);
+});
 
 test("with an account created in the browser, a public name gets a valid certificate", async () => {
   const { page, complaints } = root;
@@ -165,7 +165,7 @@ test("with an account created in the browser, a public name gets a valid certifi
   await fillIn(page, "shop.example.com");
   await page.getByText("New: certificate shop.example.com", { exact: false }).first().waitFor();
   await create(page);
-  await page.getByText("The certificate is valid").waitFor({ timeout: 20_000 });
+  await page.getByText("The certificate is valid").waitFor();
   await page.getByText(/Redirects HTTP to HTTPS$/).waitFor();
   await screenshots(page, "application-ready");
   const [trusted = ""] = await pebble.roots();
@@ -175,7 +175,7 @@ test("with an account created in the browser, a public name gets a valid certifi
   await isQuiet(page);
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
-}, 60_000);
+});
 
 test("existing objects are listed, and adopted on request", async () => {
   const { page, complaints } = await openAsAdmin({ expects: [409] });
@@ -195,7 +195,7 @@ test("existing objects are listed, and adopted on request", async () => {
   expect(made.routes[0].id).toBe(id);
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 60_000);
+});
 
 test("drift is shown, accepted or reverted", async () => {
   const { page, complaints } = await openAsAdmin();
@@ -220,7 +220,7 @@ test("drift is shown, accepted or reverted", async () => {
   expect(found.service).toMatchObject({ host_header: "app.internal", connect_timeout: 1234 });
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 60_000);
+});
 
 test("the list switches maintenance, and viewers see no button that the API rejects", async () => {
   const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
@@ -242,7 +242,7 @@ test("the list switches maintenance, and viewers see no button that the API reje
   await viewer.close();
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 60_000);
+});
 
 /** A separate page for the administrator that the first test created. */
 const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>

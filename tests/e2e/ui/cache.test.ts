@@ -72,7 +72,7 @@ test("a request shows what the cache did and why; the list filters by it", async
   expect(await cache.count()).toBe(0);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("the dashboard and the page of a route show the hit ratio and the bytes from the cache", async () => {
   const { page, complaints, close } = await scene.openAs("viewer");
@@ -109,4 +109,4 @@ test("the dashboard and the page of a route show the hit ratio and the bytes fro
   expect(await page.getByRole("region", { name: "Cache" }).count()).toBe(0);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});

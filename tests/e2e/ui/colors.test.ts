@@ -23,7 +23,7 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: 9 }],
   });
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 /** Elements that still have the text color of the other scheme, and running transitions. */

@@ -11,7 +11,7 @@ let scene: UiScene;
 beforeAll(async () => {
   scene = await startUi();
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 /** The focused element as a screen reader announces it: role or element, and name. */

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const services = [{ name: "web" }];
   await scene.gateway.ok("POST", "/api/v1/import", { format: 1, services, routes });
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 const drawn = (page: Page) => page.locator("tbody tr").count();

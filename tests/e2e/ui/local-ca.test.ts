@@ -40,4 +40,4 @@ test("an admin creates and replaces the root, and a viewer only downloads it", a
   await viewer.page.getByRole("link", { name: "Certificate (DER)" }).click();
   expect((await download).suggestedFilename()).toBe("sluice-local-ca.crt");
   expect(viewer.complaints).toEqual([]);
-}, 60_000);
+});

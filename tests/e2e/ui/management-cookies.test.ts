@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openBrowser } from "../../support/browser.ts";
+import { leaseBrowser, STEP_MS } from "../../support/browser.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
@@ -37,7 +37,7 @@ beforeAll(async () => {
     const made = await scene.gateway.api("POST", `/api/v1/${path}`, body, { cookie });
     expect(made.status).toBe(200);
   }
-}, 60_000);
+});
 afterAll(async () => {
   app?.stop();
   await scene?.stop();
@@ -46,7 +46,7 @@ afterAll(async () => {
 const url = () => `http://127.0.0.1:${scene.gateway.httpPort}/`;
 
 test("the browser sends the application no cookie for the management API", async () => {
-  const { page, close } = await scene.openAs("admin");
+  const { page, close } = await scene.openAs("admin", { signsIn: true });
   const before = app.requests.length;
   await page.goto(url());
   await page.evaluate("document.cookie = 'own=1; path=/'");
@@ -57,10 +57,10 @@ test("the browser sends the application no cookie for the management API", async
   await page.goto(`${scene.gateway.admin}/`);
   await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
   await close();
-}, 60_000);
+});
 
 test("the application cannot replace the admin's session for long", async () => {
-  const { page, close } = await scene.openAs("admin", { expects: [401] });
+  const { page, close } = await scene.openAs("admin", { signsIn: true, expects: [401] });
   const planted = await logIn("viewer");
   await page.goto(url());
   // The application learns the id of the installation from CDN-Loop, and from it the name.
@@ -76,7 +76,7 @@ test("the application cannot replace the admin's session for long", async () => 
     (await scene.gateway.api("GET", "/api/v1/auth/me", undefined, { cookie: planted })).status,
   ).toBe(401);
   await close();
-}, 60_000);
+});
 
 test("over HTTPS a browser stores the cookie with the prefix, and sign-out removes it", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-cookies-"));
@@ -91,11 +91,12 @@ test("over HTTPS a browser stores the cookie with the prefix, and sign-out remov
       ...["--admin-tls-key", join(directory, "key.pem")],
     ],
   });
-  const browser = await openBrowser();
+  const { browser, release } = await leaseBrowser();
+  const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  context.setDefaultTimeout(STEP_MS);
   try {
     const person = { email: emailOf("admin"), name: "A", role: "admin", password: UI_PASSWORD };
     await gateway.ok("POST", "/api/v1/users", person);
-    const context = await browser.newContext({ ignoreHTTPSErrors: true });
     const page = await context.newPage();
     await page.goto(`${gateway.admin}/`);
     await signIn(page, "admin");
@@ -106,8 +107,9 @@ test("over HTTPS a browser stores the cookie with the prefix, and sign-out remov
     await page.evaluate("fetch('/api/v1/auth/logout', { method: 'POST' })");
     expect(await context.cookies()).toEqual([]);
   } finally {
-    await browser.close();
+    await context.close();
+    await release();
     await gateway.stop();
     rmSync(directory, { recursive: true, force: true });
   }
-}, 60_000);
+});

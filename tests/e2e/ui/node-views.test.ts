@@ -53,7 +53,7 @@ beforeAll(async () => {
   scene = await openUi(first);
   ({ token } = await first.ok("POST", "/api/v1/tokens", { name: "admin", role: "admin" }));
   await scene.createPeople();
-}, 90_000);
+});
 afterAll(async () => {
   // Before its fleet: it stops its gateway.
   for (const node of fleet?.nodes ?? []) node.signal("SIGCONT");
@@ -94,7 +94,7 @@ test("requests of all nodes appear with their node; one node can be chosen, also
   await drawer.getByText("n2", { exact: true }).waitFor();
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("the dashboard shows the sum of the nodes, and a service the nodes that see a target differently", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/" });
@@ -113,7 +113,7 @@ test("the dashboard shows the sum of the nodes, and a service the nodes that see
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("a node that does not respond is named on each page, until it is back", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/requests" });
@@ -143,4 +143,4 @@ test("a node that does not respond is named on each page, until it is back", asy
   await notice.waitFor({ state: "detached" });
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});

@@ -41,7 +41,7 @@ beforeAll(async () => {
     await scene.gateway.ok("DELETE", `/api/v1/listeners/${name}`);
   second = await startGateway({ binary: executable, env, args: args("n2"), workers: 1 });
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(async () => {
   second?.signal("SIGCONT");
   await second?.stop();
@@ -71,7 +71,7 @@ test("nodes show their states; an admin drains one and ends it", async () => {
   expect((await second.api("GET", "/readyz")).status).toBe(200);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("viewers see the nodes with their plugins and where these differ, and no actions", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/nodes" });
@@ -88,7 +88,7 @@ test("viewers see the nodes with their plugins and where these differ, and no ac
   expect(await page.getByRole("button", { name: /^Actions of/ }).count()).toBe(0);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("a saved change names the nodes that serve it, and a missing node is a notice and can be forgotten", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/services/new" });
@@ -102,7 +102,7 @@ test("a saved change names the nodes that serve it, and a missing node is a noti
   second.signal("SIGSTOP");
   await create("half");
   await page.getByText(/Live on 1 of 2 nodes, revision \d+. Not live on n2 \(lagging\)/).waitFor();
-  await page.getByText("1 of 2 nodes are live").waitFor({ timeout: 15_000 });
+  await page.getByText("1 of 2 nodes are live").waitFor();
   await page.getByRole("link", { name: "Show the nodes" }).click();
   const row = rowOf(page, "n2");
   await row.getByText("away", { exact: true }).waitFor();
@@ -122,10 +122,10 @@ test("a saved change names the nodes that serve it, and a missing node is a noti
   await row.waitFor({ state: "detached" });
   await eventually(async () => (await page.getByText("1 of 2 nodes are live").count()) === 0);
   second.signal("SIGCONT");
-  await row.getByText("serving", { exact: true }).waitFor({ timeout: 15_000 });
+  await row.getByText("serving", { exact: true }).waitFor();
   expect(complaints).toEqual([]);
   await close();
-}, 90_000);
+});
 
 test("a node that cannot serve a change shows the reason, and says so on its own pages", async () => {
   const { page, close } = await scene.openAs("admin", { path: "/ui/nodes" });
@@ -144,9 +144,9 @@ test("a node that cannot serve a change shows the reason, and says so on its own
   await page.getByText("Node n2 cannot serve the next change").waitFor();
   await page.goto(`${scene.gateway.admin}/ui/nodes`);
   expect((await page.request.delete(`${listeners}/site`)).status()).toBe(200);
-  await row.getByText("serving", { exact: true }).waitFor({ timeout: 20_000 });
+  await row.getByText("serving", { exact: true }).waitFor();
   await close();
-}, 60_000);
+});
 
 test("a node that is cut off says so on every page, since when, and what it means", async () => {
   const { page, close } = await scene.openAs("admin", { path: "/ui/nodes", expects: [503] });
@@ -163,6 +163,6 @@ test("a node that is cut off says so on every page, since when, and what it mean
   await postgres.start();
   await page
     .getByText("Node n1 is cut off from the database of the fleet")
-    .waitFor({ state: "detached", timeout: 20_000 });
+    .waitFor({ state: "detached" });
   await close();
-}, 90_000);
+});

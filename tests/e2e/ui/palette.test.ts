@@ -17,7 +17,7 @@ beforeAll(async () => {
   await make("routes", { name: "store-route", hosts: ["store.test"], service_id: "storefront" });
   await make("secrets", { name: "store-secret", value: "hidden" });
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 const options = (page: Page) => page.getByRole("option").allTextContents();
@@ -69,7 +69,7 @@ test("an editor finds pages, objects and actions by keyboard alone", async () =>
   await page.getByRole("combobox", { name: /^Search pages/ }).waitFor({ state: "detached" });
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("a viewer is offered no page that the role cannot open, nothing to create, and no request is refused", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/routes" });

@@ -49,7 +49,7 @@ beforeAll(async () => {
     args: ["--config", file],
     env: { SLUICE_PASSPHRASE: PASSPHRASE },
   });
-}, 90_000);
+});
 afterAll(async () => {
   await scene?.stop();
   rmSync(directory, { recursive: true, force: true });
@@ -105,5 +105,4 @@ test.each([0, 1, 2, 3])(
     ).toEqual([]);
     await opened.close();
   },
-  180_000,
 );

@@ -13,7 +13,7 @@ let scene: UiScene;
 beforeAll(async () => {
   scene = await startUi();
   await scene.createPeople();
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 const fetchText = async (path: string) => {
@@ -82,7 +82,7 @@ test("no page requests another origin, sets other cookies or logs errors", async
   ]);
   expect(await page.evaluate("document.cookie")).toBe("");
   await close();
-}, 60_000);
+});
 
 const sequences = [
   ["/assets/../index.html", "dots are not followed"],

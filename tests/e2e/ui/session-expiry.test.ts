@@ -24,7 +24,7 @@ beforeAll(async () => {
   const login = { email: emailOf("admin"), password: UI_PASSWORD };
   const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
   admin = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 const read = async (path: string) =>
@@ -82,7 +82,7 @@ test("the dialog opens automatically, and unsaved input is saved after sign-in",
   expect((await read("/services")).map(({ name }) => name)).toContain("careful");
   expect(complaints).toEqual([]);
   await opened.close();
-}, 60_000);
+});
 
 test("a request without a session waits for the sign-in and is then sent once", async () => {
   const opened = await scene.openAs("editor", { path: "/ui/services/new", expects: [401] });

@@ -80,7 +80,7 @@ test("each group is editable, and errors appear at their fields", async () => {
   await screenshots(page, "settings");
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("unsaved input survives a reload, and can be discarded", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
@@ -97,7 +97,7 @@ test("unsaved input survives a reload, and can be discarded", async () => {
   );
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("two users who change the settings at once choose which values to keep", async () => {
   const [ann, bob] = await Promise.all([
@@ -126,7 +126,7 @@ test("two users who change the settings at once choose which values to keep", as
   );
   expect([...ann.complaints, ...bob.complaints]).toEqual([]);
   await Promise.all([ann.close(), bob.close()]);
-}, 60_000);
+});
 
 test("a change that locks out its sender requires confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [403, 409] });
@@ -158,7 +158,7 @@ test("a change that locks out its sender requires confirmation", async () => {
   expect(reset.code).toBe(0);
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("every page shows whether any address or only this machine can reach it", async () => {
   const words = ["--admin", "0.0.0.0:0"];
@@ -188,7 +188,7 @@ test("every page shows whether any address or only this machine can reach it", a
   await isQuiet(fine.page);
   expect(await fine.page.getByText("Management access").count()).toBe(0);
   await fine.close();
-}, 120_000);
+});
 
 test("viewers and editors read the settings and see no buttons", async () => {
   for (const role of ["viewer", "editor"] as const) {
@@ -199,4 +199,4 @@ test("viewers and editors read the settings and see no buttons", async () => {
     expect(complaints).toEqual([]);
     await close();
   }
-}, 60_000);
+});

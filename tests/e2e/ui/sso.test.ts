@@ -39,7 +39,7 @@ beforeAll(async () => {
     ],
     [`${scene.gateway.admin}${CALLBACK}`],
   );
-}, 60_000);
+});
 afterAll(async () => {
   provider?.stop();
   await scene?.stop();
@@ -107,7 +107,7 @@ test("an admin sets it up, tests it, and never sees the secret again", async () 
   expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain(SECRET);
   expect(complaints).toEqual([]);
   await opened.close();
-}, 60_000);
+});
 
 test("a new user signs in with it and gets the requested page", async () => {
   const opened = await openWithProvider("/ui/routes?q=shop");
@@ -149,7 +149,7 @@ test("after a session ends in a form, sign-in uses a new tab, and the form stays
   await page.getByRole("dialog").getByRole("link", { name: "Sign in with Example ID" }).click();
   const second = await tab;
   // Her session at the provider is still valid, so the tab finishes at once.
-  await eventually(() => second.isClosed(), { deadlineMs: 10_000 });
+  await eventually(() => second.isClosed());
   await page.getByText("Service kept created").waitFor();
   expect(ownComplaints(opened)).toEqual([]);
   await opened.close();

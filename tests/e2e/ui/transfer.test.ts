@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
 import { startGateway } from "../../support/gateway.ts";
-import { openBrowser } from "../../support/browser.ts";
+import { leaseBrowser, STEP_MS } from "../../support/browser.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
@@ -313,9 +313,10 @@ test("a gateway with a configuration file shows it, and no button that the API r
     binary: resolve(import.meta.dir, "../../../dist/sluice"),
     args: ["--config", file],
   });
-  const browser = await openBrowser();
+  const { browser, release } = await leaseBrowser();
+  const page = await browser.newPage();
+  page.setDefaultTimeout(STEP_MS);
   try {
-    const page = await browser.newPage();
     await page.goto(`${gateway.admin}/ui/routes`);
     await page.getByText("Read-only configuration").waitFor();
     await page.getByRole("link", { name: "shop" }).waitFor();
@@ -324,7 +325,8 @@ test("a gateway with a configuration file shows it, and no button that the API r
     await page.getByText("Imports are rejected").waitFor();
     expect(await checkAccessible(page)).toEqual([]);
   } finally {
-    await browser.close();
+    await page.close();
+    await release();
     await gateway.stop();
   }
 });

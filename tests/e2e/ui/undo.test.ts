@@ -26,7 +26,7 @@ beforeAll(async () => {
   const login = { email: emailOf("admin"), password: UI_PASSWORD };
   const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
   root = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
-}, 60_000);
+});
 afterAll(() => scene?.stop());
 
 const names = async (resource: string) => {
@@ -80,7 +80,7 @@ test("a switch, a bulk action and a cascade are undone", async () => {
   await page.getByRole("link", { name: "a", exact: true }).waitFor();
   expect(complaints).toEqual([]);
   await close();
-}, 60_000);
+});
 
 test("an object that changed since stays, and the message says why", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {

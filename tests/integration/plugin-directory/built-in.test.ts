@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 // The compiler takes seconds of the processor.
-test("they pass the type check beside the other plugins", () => tree.checkTypes(), 600_000);
+test("they pass the type check beside the other plugins", () => tree.checkTypes());
 
 test("they are listed as built-in ones, with orders of their own", async () => {
   const listed: { name: string; source: string; hash: string | null; order: number }[] =

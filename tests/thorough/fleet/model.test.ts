@@ -101,7 +101,7 @@ test("nodes that crash, miss and repeat entries end in the state of the log", as
   });
   await fc.assert(run, { numRuns: 60 });
   // It writes thousands of small transactions: a busy disk is no failure.
-}, 600_000);
+});
 
 /** Without the entries that only take a place. */
 const changesIn = ({ entries }: MemorySource) =>
