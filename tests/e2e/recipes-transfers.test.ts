@@ -50,7 +50,10 @@ async function run(command: readonly string[], env: Readonly<Record<string, stri
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${errors}`);
+  if ((await child.exited) !== 0) {
+    const { exitCode, signalCode } = child;
+    throw new Error(`${command.join(" ")}: ${signalCode ?? exitCode}: ${out}${errors}`);
+  }
   return out;
 }
 
