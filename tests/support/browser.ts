@@ -65,7 +65,7 @@ export function openBrowser({
 }
 
 /** How long a step on a page may take on a machine that is busy with other things; the default of Playwright is 30 s. */
-export const STEP_MS = 300_000;
+export const STEP_MS = 120_000;
 
 const shared: { browser: Browser | null } = { browser: null };
 

@@ -101,7 +101,10 @@ test("a saved change names the nodes that serve it, and a missing node is a noti
   await page.getByText(/Live on 2 of 2 nodes, revision \d+/).waitFor();
   second.signal("SIGSTOP");
   await create("half");
-  await page.getByText(/Live on 1 of 2 nodes, revision \d+. Not live on n2 \(lagging\)/).waitFor();
+  // Away, where its last heartbeat was 5 s ago.
+  await page
+    .getByText(/Live on 1 of 2 nodes, revision \d+. Not live on n2 \((lagging|away)\)/)
+    .waitFor();
   await page.getByText("1 of 2 nodes are live").waitFor();
   await page.getByRole("link", { name: "Show the nodes" }).click();
   const row = rowOf(page, "n2");
