@@ -1,8 +1,10 @@
-// Runs before the tests: sets their timeout and runs plain `bun test` on several cores, which bunfig.toml cannot set.
+// Runs before the tests: sets their timeout, lets failures print a report, and runs plain `bun test` on several cores.
 import { setDefaultTimeout } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { plugin } from "bun";
+import { beginFile } from "./failure-report.ts";
+import { watchTests } from "./watched-tests.ts";
 
 /** For a machine that is busy with other things: a test that takes seconds must not fail there. */
 const TIMEOUT_MS = 120_000;
@@ -12,12 +14,14 @@ const MOST_PROCESSES = 4;
 
 inParallel();
 setDefaultTimeout(TIMEOUT_MS);
+watchTests(TIMEOUT_MS);
 plugin({
-  name: "default timeout",
+  name: "each file of tests",
   setup(build) {
     // Bun 1.4.5 forgets it after the first file, unless each has a process or a global object of its own.
     build.onLoad({ filter: /\.test\.ts$/ }, ({ path, loader }) => {
       setDefaultTimeout(TIMEOUT_MS);
+      beginFile();
       return { contents: readFileSync(path, "utf8"), loader };
     });
   },
