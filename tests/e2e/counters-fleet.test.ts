@@ -1,5 +1,6 @@
 // Shared counters of three nodes over Redis: one limit for all under a load far above it, and faults of the server under load.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { startLastingOrigin } from "../support/lasting-clients.ts";
@@ -9,10 +10,7 @@ import { Redis } from "../support/redis.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "redis-server", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PORT = 8080;
 

@@ -1,6 +1,7 @@
 // Nodes of a fleet and its database that die at any moment: no answered change is lost, and all nodes end with one state.
 // SLUICE_FLEET_KILLS (5) is the number of random kills; with 100 or more each node dies at each step of a change.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { attempt, checkNames, startWriters } from "../support/fleet-writers.ts";
 import { create, settled, TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
@@ -12,10 +13,7 @@ const KILLS = Number(process.env["SLUICE_FLEET_KILLS"] ?? 5);
 const isFull = KILLS >= 100;
 const random = new Random(seedOfRun());
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Steps of a change on the node that it is sent to, and whether the change is made when the node dies there. */
 const OWN_STEPS = {

@@ -2,6 +2,7 @@
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
 import type { Sent } from "../../src/observe/alerts/notice.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
@@ -14,10 +15,7 @@ const { afterEach, test } = needs("executable", "postgres");
 
 const isFull = Number(process.env["SLUICE_FLEET_KILLS"] ?? 5) >= 100;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** What a node says: the name of the node that leads; null: none does. */
 async function leaderOn(node: Gateway): Promise<string | null> {

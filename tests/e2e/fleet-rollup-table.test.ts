@@ -5,16 +5,14 @@ import { RETENTION } from "../../src/observe/stats/rollups.ts";
 import { TallySum, toDocument } from "../../src/observe/stats/tally.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
 import { Postgres } from "../support/postgres.ts";
 import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
   ...{ span: 60, at, kind: "total", object_id },

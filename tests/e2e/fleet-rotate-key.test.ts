@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SecretBox } from "../../src/crypto/secret-box.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import {
   type FleetOptions,
   isServing,
@@ -22,10 +23,7 @@ import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(options: FleetOptions): Promise<TestFleet> {
   const fleet = await TestFleet.start(3, options);

@@ -1,5 +1,6 @@
 // Proxied traffic of a fleet whose nodes have a network each: what changes and faults of the database mean for clients.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { create, isServing, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { LastingClients, startLastingOrigin } from "../support/lasting-clients.ts";
@@ -8,10 +9,7 @@ import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PORT = 8080;
 

@@ -4,6 +4,7 @@ import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENTRY_FORMAT } from "../../src/fleet/entry-format.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { create, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { checkNames, startWriters } from "../support/fleet-writers.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
@@ -17,10 +18,7 @@ import { executable } from "../support/variants.ts";
 const { afterEach, test } = needs("executable", "postgres");
 const mixed = needs("executable", "postgres", "network namespaces", previousVersion);
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(...options: Parameters<typeof TestFleet.start>): Promise<TestFleet> {
   const fleet = await TestFleet.start(...options);

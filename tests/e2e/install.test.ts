@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Database } from "bun:sqlite";
 import { selfSigned } from "../support/certificate.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { executable } from "../support/variants.ts";
@@ -28,10 +29,7 @@ const target = `linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
 const sumOf = (path: string) =>
   new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 /** Replaces systemd: starts and stops the program of the unit file, with its environment. */
 const SYSTEMCTL = `#!/bin/sh
 unit=$SCENE/root/etc/systemd/system/sluice.service

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { decode } from "../../../src/model/decode.ts";
 import { streamRouteInput } from "../../../src/model/stream-route.ts";
 import type { StreamRoutePlan } from "../../../src/snapshot/snapshot.ts";
+import { cleanupsOf, stopsIn } from "../../support/cleanups.ts";
 import {
   type DataPlaneChange,
   freePort,
@@ -16,15 +17,7 @@ import { udpTarget } from "../../support/udp.ts";
 import { probePlugin, Trail } from "../../support/probe-plugin.ts";
 import { seedOfRun } from "../../support/random.ts";
 
-const stack: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const each of stack.splice(0).reverse()) await each.stop();
-});
-
-const started = <T extends { stop(): unknown }>(each: T): T => {
-  stack.push(each);
-  return each;
-};
+const started = stopsIn(cleanupsOf(afterEach));
 
 const trail = new Trail();
 

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, type RawConnection, sendRaw } from "../../support/raw-http.ts";
@@ -14,10 +15,7 @@ const TIME = 300;
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const GET = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 type Options = NonNullable<Parameters<typeof startScriptedScene>[0]>;
 

@@ -1,16 +1,14 @@
 // Remote sinks of access-log: what they receive, and that requests do not wait for slow or unreachable ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
+import { cleanupsOf } from "../../../support/cleanups.ts";
 import { pluginScene, type PluginScene } from "../../../support/plugin-scene.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { freePort } from "../../../support/data-plane.ts";
 import { eventually } from "../../../support/poll.ts";
 import { quick } from "./log-scene.ts";
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const step of undo.splice(0).reverse()) await step();
-});
+const undo = cleanupsOf(afterEach);
 
 async function sceneWith(
   sink: Record<string, unknown>,
