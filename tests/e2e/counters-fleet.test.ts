@@ -3,7 +3,6 @@ import { expect } from "bun:test";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
-import { startLastingOrigin } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Redis } from "../support/redis.ts";
@@ -27,12 +26,8 @@ async function scene() {
     },
   });
   cleanups.push(() => fleet.stop());
-  const origin = startLastingOrigin(fleet.hostname);
-  cleanups.push(() => origin.stop(true));
+  await fleet.createSite();
   const [first] = fleet.nodes as [Gateway];
-  const targets = [{ host: fleet.hostname, port: origin.port }];
-  await first.ok("POST", "/api/v1/services", { name: "site", targets });
-  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
   return { fleet, first, redis: servers[0]! };
 }
 

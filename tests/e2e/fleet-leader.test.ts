@@ -9,7 +9,7 @@ import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { createSource, openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
@@ -139,11 +139,7 @@ needs("executable", "postgres", "pebble", "network namespaces").test.each(isFull
 needs("postgres").test(
   "nobody has the lease while the present node with the lowest id is of a version without leases",
   async () => {
-    const postgres = await Postgres.create();
-    cleanups.push(() => postgres.stop());
-    const source = createSource(postgres);
-    cleanups.push(() => source.close());
-    await source.open();
+    const { source } = await openSource(cleanups);
     const beat = (id: string, formatMax: number, state = "serving") =>
       source.beat({
         ...{

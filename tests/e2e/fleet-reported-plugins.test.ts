@@ -5,10 +5,9 @@ import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetPlugins, MAX_REPORTED } from "../../src/fleet/node-plugins.ts";
 import { createLog } from "../../src/log.ts";
 import { cleanupsOf } from "../support/cleanups.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { openSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { Postgres } from "../support/postgres.ts";
 
 const { afterEach, test } = needs("postgres");
 
@@ -17,11 +16,7 @@ const cleanups = cleanupsOf(afterEach);
 const plugin = (name: string): NodePlugin => ({ name, hash: name.padEnd(64, "0") });
 
 async function scene() {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const source = createSource(postgres);
-  cleanups.push(() => source.close());
-  await source.open();
+  const { postgres, source } = await openSource(cleanups);
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
   const lines: string[] = [];

@@ -7,8 +7,7 @@ import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
-import { Postgres } from "../support/postgres.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
@@ -20,11 +19,7 @@ const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
 });
 
 async function scene() {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const source = createSource(postgres);
-  cleanups.push(() => source.close());
-  await source.open();
+  const { postgres, source } = await openSource(cleanups);
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
   let isCutOff = false;

@@ -8,7 +8,6 @@ import { cleanupsOf } from "../support/cleanups.ts";
 import { create, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { checkNames, startWriters } from "../support/fleet-writers.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
-import { startLastingOrigin } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { previousExecutable, previousVersion } from "../support/previous.ts";
@@ -88,12 +87,7 @@ const formatsOf = (fleet: TestFleet): Promise<number[]> =>
 async function olderFleet() {
   const binary = previousExecutable();
   const fleet = await startFleet(3, { networks: true, node: () => ({ binary }) });
-  const origin = startLastingOrigin(fleet.hostname);
-  cleanups.push(() => origin.stop(true));
-  const [first] = fleet.nodes as [Gateway];
-  const targets = [{ host: fleet.hostname, port: origin.port }];
-  await first.ok("POST", "/api/v1/services", { name: "site", targets });
-  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+  await fleet.createSite();
   const load = { port: 8080, path: "/", expected: "here", pauseMs: 5, fresh: 1, kept: 1 };
   const loads = fleet.addresses.map((hostname) => new SteadyLoad({ ...load, hostname }));
   cleanups.push(() => Promise.all(loads.map((each) => each.stop())));

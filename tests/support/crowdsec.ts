@@ -87,3 +87,21 @@ export class CrowdSec {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }
+
+/** The status of a request from the address; on a connection of its own, so that any worker may get it. */
+export async function statusFrom(port: number, address: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}/`, {
+    keepalive: false,
+    headers: { "X-Forwarded-For": address },
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Of as many requests that every worker has most likely served some. */
+export const statusesFrom = async (
+  port: number,
+  address: string,
+  workers: number,
+): Promise<Set<number>> =>
+  new Set(await Promise.all(Array.from({ length: workers * 8 }, () => statusFrom(port, address))));

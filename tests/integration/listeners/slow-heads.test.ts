@@ -47,6 +47,14 @@ async function outlast(client: { readonly isClosed: boolean }): Promise<void> {
   await eventually(() => client.isClosed || performance.now() > until);
 }
 
+async function expectPatience({ port }: ScriptedScene): Promise<void> {
+  const client = await open(port);
+  trickle(client, "G");
+  await outlast(client);
+  expect(client.isClosed).toBeFalse();
+  client.reset();
+}
+
 describe("a head that does not arrive in time gets 408", () => {
   test("the first one, even when bytes arrive regularly", async () => {
     const scene = await start();
@@ -185,11 +193,7 @@ describe("no other client is disconnected", () => {
 
   test("on direct listeners, where Bun's timeouts apply", async () => {
     const scene = await start({ max_connections: 0 });
-    const client = await open(scene.port);
-    trickle(client, "G");
-    await outlast(client);
-    expect(client.isClosed).toBeFalse();
-    client.reset();
+    await expectPatience(scene);
   }, 15_000);
 
   test("with 0, where they apply as well", async () => {
@@ -198,11 +202,7 @@ describe("no other client is disconnected", () => {
       listener: { max_connections: 100 },
     });
     cleanups.push(() => scene.stop());
-    const client = await open(scene.port);
-    trickle(client, "G");
-    await outlast(client);
-    expect(client.isClosed).toBeFalse();
-    client.reset();
+    await expectPatience(scene);
   }, 15_000);
 });
 

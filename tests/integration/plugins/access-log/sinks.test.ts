@@ -203,17 +203,22 @@ describe("tcp", () => {
   });
 });
 
+async function udpServer() {
+  const received: string[] = [];
+  const server = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    socket: { data: (_, datagram) => void received.push(datagram.toString()) },
+  });
+  undo.push(() => server.close());
+  return { server, received };
+}
+
 const SYSLOG =
   /^<134>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [!-~]+ gate \d+ access-log - \{.*"target":"\/one".*\}$/;
 
 describe("syslog", () => {
   test("receives datagrams by RFC 5424, with severities by status", async () => {
-    const received: string[] = [];
-    const server = await Bun.udpSocket({
-      hostname: "127.0.0.1",
-      socket: { data: (_, datagram) => void received.push(datagram.toString()) },
-    });
-    undo.push(() => server.close());
+    const { server, received } = await udpServer();
     const scene = await sceneWith({
       syslog: { address: `127.0.0.1:${server.port}`, app_name: "gate" },
     });
@@ -260,12 +265,7 @@ test("a log server with an untrusted certificate, or one for another name, recei
 });
 
 test("udp receives a datagram for each line, however long", async () => {
-  const received: string[] = [];
-  const server = await Bun.udpSocket({
-    hostname: "127.0.0.1",
-    socket: { data: (_, datagram) => void received.push(datagram.toString()) },
-  });
-  undo.push(() => server.close());
+  const { server, received } = await udpServer();
   const scene = await sceneWith({
     udp: { address: `127.0.0.1:${server.port}`, format: "template", template: "${request.target}" },
   });
