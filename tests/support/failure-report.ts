@@ -9,8 +9,10 @@ const LINE_LENGTH = 2000;
 
 /** A program under test. */
 export interface Reporter {
-  /** All that it logged up to now. */
-  readonly stderr: string;
+  /** How long its log is, in a unit of its own. */
+  readonly logSize: number;
+  /** Its log from one size to another one, in lines. */
+  logBetween(from: number, to: number): string;
   /** What it is, and in what state. */
   state(): string[];
   /** Its last requests. */
@@ -69,7 +71,7 @@ export function beginFile(): void {
 /** Runs a test or a hook, and prints the report before its failure. */
 export function reportOn(label: string, timeoutMs: number, call: () => unknown): unknown {
   if (runs.size === 0) forgetStopped();
-  const marks = new Map([...programs.keys()].map((each) => [each, each.stderr.length]));
+  const marks = new Map([...programs.keys()].map((each) => [each, each.logSize]));
   const begun = performance.now();
   const run: Run = {
     label,
@@ -152,11 +154,10 @@ const concerns = ({ owner, stoppedAt }: Program, run: Run): boolean =>
   owner === run || (stoppedAt > run.begun && (owner?.endedAt ?? 0) < run.begun);
 
 async function partOf(reporter: Reporter, { marks }: Run): Promise<string[]> {
-  const { stderr } = reporter;
   const mark = marks.get(reporter) ?? 0;
   const linesOf = (text: string) => text.split("\n").filter((line) => line !== "");
-  const before = linesOf(stderr.slice(0, mark));
-  const during = linesOf(stderr.slice(mark));
+  const before = linesOf(reporter.logBetween(0, mark));
+  const during = linesOf(reporter.logBetween(mark, reporter.logSize));
   const begin = mark === 0 ? [] : ["(the test begins)"];
   const log = [...before.slice(-LINES), ...begin, ...during].slice(-LINES);
   const requests = await reporter.requests();

@@ -99,6 +99,14 @@ export class Gateway implements Reporter {
     return parseLog(this.stderr);
   }
 
+  get logSize(): number {
+    return this.stderr.length;
+  }
+
+  logBetween(from: number, to: number): string {
+    return this.stderr.slice(from, to);
+  }
+
   state(): string[] {
     const { pid, exitCode = null, signalCode } = this.#last ?? {};
     const end = signalCode ?? (exitCode === null ? null : `exit code ${exitCode}`);

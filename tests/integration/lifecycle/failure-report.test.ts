@@ -59,6 +59,16 @@ const bare = `
   test("adds", () => { expect(1 + 1).toBe(3); });
 `;
 
+const plane = `
+  import { test } from "bun:test";
+  import { startDataPlane } from "ROOT/tests/support/data-plane.ts";
+  test("serves nothing", async () => {
+    const plane = await startDataPlane({});
+    plane.log.push({ level: "info", message: "a line", fields: {} });
+    throw new Error("no");
+  });
+`;
+
 const env = { PATH: process.env["PATH"] ?? "" };
 
 /** The reports, by the names of the tests. */
@@ -70,13 +80,13 @@ const reportsIn = (text: string) =>
   );
 
 describe.each([
-  { mode: "one process", words: ["a", "b", "c", "d", "e"] },
+  { mode: "one process", words: ["a", "b", "c", "d", "e", "f"] },
   { mode: "several processes", words: ["--parallel=2"] },
 ])("in $mode a failed test prints", ({ words }) => {
   let text = "";
   let reports = new Map<string, string>();
   beforeAll(async () => {
-    const files = { a: failing, b: hanging, c: concurrent, d: others, e: bare };
+    const files = { a: failing, b: hanging, c: concurrent, d: others, e: bare, f: plane };
     ({ text } = await bunTest(files, { words, env: { ...env, SLUICE_TEST_SEED: "815" } }));
     reports = reportsIn(text);
   });
@@ -118,6 +128,10 @@ describe.each([
     }
   });
 
+  test("the log of a data plane in its process", () => {
+    expect(reports.get("serves nothing")).toMatch(/^data plane .+\n.+\n {4}\{.+"a line"/m);
+  });
+
   test("what ran when a hook failed", () => {
     expect(reports.get("beforeAll")).toContain("/api/v1/no-scene 404");
   });
@@ -130,6 +144,7 @@ describe.each([
       "hangs",
       "is wrong",
       "second",
+      "serves nothing",
     ]);
     expect(text).toContain("(pass) passes");
     expect(text).toContain("(fail) adds");
