@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { outputOf } from "./child-output.ts";
 
 const root = resolve(import.meta.dir, "../..");
 
@@ -25,11 +26,7 @@ export async function bunTest(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const texts = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  const code = await child.exited;
+  const { code, stdout, stderr } = await outputOf(child);
   rmSync(cwd, { recursive: true, force: true });
-  return { code, text: texts.join("") };
+  return { code, text: stdout + stderr };
 }

@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { outputOf } from "./child-output.ts";
 import { pathOf } from "./needs.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
@@ -62,12 +63,9 @@ export class CrowdSec {
     const child = Bun.spawn([pathOf("cscli") ?? "", "-c", this.#file, ...words], {
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const [output, errors] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    if ((await child.exited) !== 0) throw new Error(`cscli ${words.join(" ")}: ${errors}`);
-    return output.trim();
+    const { code, stdout, stderr } = await outputOf(child);
+    if (code !== 0) throw new Error(`cscli ${words.join(" ")}: ${stderr}`);
+    return stdout.trim();
   }
 
   async start(): Promise<void> {

@@ -177,10 +177,8 @@ const consumerPlan = (sketch: Partial<ConsumerPlan> & { readonly username: strin
   ...sketch,
 });
 
-const credentialPlan = (
-  sketch: Partial<CredentialPlan> & Pick<CredentialPlan, "type" | "consumerId">,
-): CredentialPlan => ({
-  id: Bun.randomUUIDv7(),
+/** What a credential may have, all empty. */
+export const noCredential = {
   name: null,
   identifier: null,
   algorithm: null,
@@ -189,6 +187,13 @@ const credentialPlan = (
   hash: null,
   secret: null,
   previous: null,
+} as const;
+
+const credentialPlan = (
+  sketch: Partial<CredentialPlan> & Pick<CredentialPlan, "type" | "consumerId">,
+): CredentialPlan => ({
+  id: Bun.randomUUIDv7(),
+  ...noCredential,
   ...sketch,
 });
 

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { outputOf } from "./child-output.ts";
 import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
@@ -289,10 +290,5 @@ export async function runCommand(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { code, stdout, stderr };
+  return await outputOf(child);
 }
