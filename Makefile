@@ -12,7 +12,7 @@ ARGS ?=
 TESTS ?= ./tests
 PROCESSES ?= 2
 # Of a test. Bun gives 5 s to the processes that it starts for --parallel, whatever tests/support/preload.ts sets.
-TEST_TIMEOUT_MS = 600000
+TEST_TIMEOUT_MS = 900000
 BUN_TEST = $(BUN) test --parallel=$(PROCESSES) --timeout=$(TEST_TIMEOUT_MS)
 
 SOURCES = $(shell find src drizzle -type f 2>/dev/null)

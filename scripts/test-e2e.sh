@@ -26,7 +26,7 @@ for file in "${alone[@]}" "${waiting[@]}" "${networks[@]}"; do elsewhere+=(--pat
 echo "gateways start from ${SLUICE_TEST_BINARY:=$PWD/dist/sluice}: $("$SLUICE_TEST_BINARY" version)"
 export SLUICE_TEST_BINARY
 # Bun gives 5 s to a test in the processes of `--parallel`, whatever tests/support/preload.ts sets.
-words=(test --pass-with-no-tests --timeout=600000)
+words=(test --pass-with-no-tests --timeout=900000)
 run() { "$bun" "${words[@]}" "$@"; }
 
 # lane NAME COMMAND...: runs it beside the others; its output is shown at the end.

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { BROWSER_HEADERS, type LoadResult, loadWithWrk, percentile } from "./load.ts";
-import { body, nginxHead, nginxPaths } from "./origin.ts";
+import { body, writeNginx } from "./origin.ts";
 import {
   freePort,
   LOAD_CORE,
@@ -170,12 +170,9 @@ async function startContentOrigin(scratch: string): Promise<Contestant> {
   for (const [name, size] of Object.entries(COMPRESSED))
     writeFileSync(join(files, "gzip", name), records(size));
   const port = freePort();
-  const config = join(folder, "nginx.conf");
-  writeFileSync(
-    config,
-    `${nginxHead(folder)}
-http {
-  access_log off; ${nginxPaths(folder)} default_type application/octet-stream;
+  const config = writeNginx(
+    folder,
+    `default_type application/octet-stream;
   types { application/json json; }
   sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
   server {
@@ -183,7 +180,7 @@ http {
     location / { add_header Cache-Control "public, max-age=3600"; }
     location /gzip/ { }
   }
-}`,
+`,
   );
   const program = startNginxWith(folder, config, LOAD_CORE);
   return await answering({ program, port }, "/64B");
@@ -203,12 +200,9 @@ async function startContentNginx(scratch: string, originPort: number): Promise<C
   const folder = join(scratch, "content-nginx");
   mkdirSync(folder, { recursive: true });
   const port = freePort();
-  const config = join(folder, "nginx.conf");
-  writeFileSync(
-    config,
-    `${nginxHead(folder)}
-http {
-  access_log off; ${nginxPaths(folder)}
+  const config = writeNginx(
+    folder,
+    `
   keepalive_requests 1000000000;
   proxy_cache_path ${folder}/cache keys_zone=all:10m max_size=256m inactive=1h use_temp_path=off;
   upstream origin { server 127.0.0.1:${originPort}; keepalive 512; }
@@ -225,7 +219,7 @@ http {
       gzip on; gzip_comp_level ${GZIP_LEVEL}; gzip_proxied any; gzip_types application/json; gzip_vary on;
     }
   }
-}`,
+`,
   );
   const program = startNginxWith(folder, config, PROXY_CORE);
   return await answering({ program, port }, "/64B");

@@ -2,7 +2,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { makeCertificate, nginxHead, nginxPaths } from "./origin.ts";
+import { startHaproxyWith } from "./haproxy.ts";
+import { makeCertificate, nginxHead, nginxPaths, writeNginx } from "./origin.ts";
 import { freePort, LOAD_CORE, PROXY_CORE, type RunningProgram, startProgram } from "./processes.ts";
 
 /** One proxy of a comparison. */
@@ -24,18 +25,15 @@ export function startGrpcTarget(scratch: string): {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "message"), MESSAGE);
   const port = freePort();
-  const config = join(folder, "nginx.conf");
-  writeFileSync(
-    config,
-    `${nginxHead(folder)}
-http {
-  access_log off; ${nginxPaths(folder)} default_type application/grpc;
+  const config = writeNginx(
+    folder,
+    `default_type application/grpc;
   keepalive_requests 1000000000; keepalive_timeout 300s; http2_max_concurrent_streams 1000;
   server {
     listen 127.0.0.1:${port} http2 backlog=4096; root ${folder};
     location / { error_page 405 =200 /message; add_trailer grpc-status 0; try_files /message =404; }
   }
-}`,
+`,
   );
   const command = ["nginx", "-p", folder, "-c", config];
   const program = startProgram({ command, core: LOAD_CORE, logFile: join(folder, "out.log") });
@@ -115,18 +113,10 @@ function startHaproxyPeer(scratch: string, { port, protocol }: PeerTarget): Cont
   const { folder, httpsPort, certificateFile, keyFile } = folderOf(scratch, `haproxy-${protocol}`);
   const pem = join(folder, "both.pem");
   writeFileSync(pem, readFileSync(certificateFile, "utf8") + readFileSync(keyFile, "utf8"));
-  const config = join(folder, "haproxy.cfg");
-  writeFileSync(
-    config,
-    `global
-  nbthread 1
-  maxconn 4096
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  http-reuse always
+  const program = startHaproxyWith(
+    folder,
+    "http",
+    `  http-reuse always
 frontend all
   bind 127.0.0.1:${httpsPort} ssl crt ${pem} alpn h2,http/1.1
   default_backend target
@@ -134,7 +124,5 @@ backend target
   server one 127.0.0.1:${port}${protocol === "h2c" ? " proto h2" : ""}
 `,
   );
-  const command = ["haproxy", "-db", "-f", config];
-  const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
   return { name: "haproxy", httpsPort, program };
 }

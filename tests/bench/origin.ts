@@ -31,6 +31,19 @@ export function nginxPaths(scratch: string): string {
     .join(" ");
 }
 
+/** Writes a configuration of nginx with this in its http block; its path. */
+export function writeNginx(folder: string, http: string): string {
+  const config = join(folder, "nginx.conf");
+  writeFileSync(
+    config,
+    `${nginxHead(folder)}
+http {
+  access_log off; ${nginxPaths(folder)}
+  ${http}}`,
+  );
+  return config;
+}
+
 /** Starts the origin on the load generator's core; each file is named after its size. */
 export async function startOrigin(
   scratch: string,
@@ -42,16 +55,13 @@ export async function startOrigin(
   for (const [name, size] of Object.entries(sizes)) writeFileSync(join(files, name), body(size));
   chmodSync(scratch, 0o755);
   const port = freePort();
-  const config = join(folder, "nginx.conf");
-  writeFileSync(
-    config,
-    `${nginxHead(folder)}
-http {
-  access_log off; ${nginxPaths(folder)} default_type application/octet-stream;
+  const config = writeNginx(
+    folder,
+    `default_type application/octet-stream;
   sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
   client_max_body_size 0;
   server { ${ORIGIN_ADDRESSES.map((address) => `listen ${address}:${port} backlog=4096;`).join(" ")} root ${files}; }
-}`,
+`,
   );
   const program = startProgram({
     command: ["nginx", "-p", folder, "-c", config],

@@ -2,8 +2,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { startHaproxyWith } from "./haproxy.ts";
 import type { ProxyName } from "./options.ts";
-import { type Certificate, nginxHead, nginxPaths } from "./origin.ts";
+import { type Certificate, writeNginx } from "./origin.ts";
 import { freePort, PROXY_CORE, type RunningProgram, startProgram } from "./processes.ts";
 
 export interface RunningProxy {
@@ -25,12 +26,9 @@ export function startNginx(input: PeerInput, name: "nginx" | "nginx-64k"): Runni
   const { folder, httpPort, httpsPort } = prepare(input, name);
   const { certificateFile, keyFile } = input.certificate;
   const buffers = name === "nginx-64k" ? "proxy_buffers 16 64k;" : "";
-  const config = join(folder, "nginx.conf");
-  writeFileSync(
-    config,
-    `${nginxHead(folder)}
-http {
-  access_log off; ${nginxPaths(folder)} ${buffers}
+  const config = writeNginx(
+    folder,
+    `${buffers}
   keepalive_requests 1000000000;
   upstream origin { server 127.0.0.1:${input.originPort}; keepalive 512; }
   server {
@@ -43,7 +41,7 @@ http {
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     }
   }
-}`,
+`,
   );
   const command = ["nginx", "-p", folder, "-c", config];
   const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
@@ -55,18 +53,10 @@ export function startHaproxy(input: PeerInput): RunningProxy {
   const pem = join(folder, "both.pem");
   const { certificateFile, keyFile } = input.certificate;
   writeFileSync(pem, readFileSync(certificateFile, "utf8") + readFileSync(keyFile, "utf8"));
-  const config = join(folder, "haproxy.cfg");
-  writeFileSync(
-    config,
-    `global
-  nbthread 1
-  maxconn 4096
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option forwardfor
+  const program = startHaproxyWith(
+    folder,
+    "http",
+    `  option forwardfor
   http-reuse always
 frontend all
   bind 127.0.0.1:${httpPort}
@@ -76,8 +66,6 @@ backend origin
   server one 127.0.0.1:${input.originPort}
 `,
   );
-  const command = ["haproxy", "-db", "-f", config];
-  const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
   return { name: "haproxy", version: versionOf(["haproxy", "-v"]), httpPort, httpsPort, program };
 }
 

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 import type { Subprocess } from "bun";
+import { outputOf } from "../support/child-output.ts";
 
 export const PROXY_CORE = 0;
 export const LOAD_CORE = 1;
@@ -60,13 +61,9 @@ export async function runProgram(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [out, err] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0)
-    throw new Error(`${command[0]} failed: ${err.trim() || out.trim()}`);
-  return out;
+  const { code, stdout, stderr } = await outputOf(child);
+  if (code !== 0) throw new Error(`${command[0]} failed: ${stderr.trim() || stdout.trim()}`);
+  return stdout;
 }
 
 /** User and system time, in microseconds, of all threads of a process and its descendants since their start. */

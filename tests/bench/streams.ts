@@ -1,10 +1,11 @@
 // Measures what TCP streams cost against HAProxy in TCP mode: bulk by the megabyte, and connections that are opened for one request.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
+import { startHaproxyWith } from "./haproxy.ts";
 import { type LoadResult, loadWithWrk } from "./load.ts";
 import { describeCommit, describeMachine } from "./machine.ts";
-import { freePort, PROXY_CORE, processorTimeUs, startProgram, waitFor } from "./processes.ts";
+import { freePort, PROXY_CORE, processorTimeUs, waitFor } from "./processes.ts";
 import { alignColumns, type Table, toTable } from "./report.ts";
 import { startSluice } from "./sluice.ts";
 
@@ -84,26 +85,16 @@ async function startHaproxyTcp({ scratch, originPort }: StreamsInput): Promise<P
   const folder = join(scratch, "haproxy-tcp");
   mkdirSync(folder, { recursive: true });
   const port = freePort();
-  const config = join(folder, "haproxy.cfg");
-  writeFileSync(
-    config,
-    `global
-  nbthread 1
-  maxconn 4096
-defaults
-  mode tcp
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-frontend all
+  const program = startHaproxyWith(
+    folder,
+    "tcp",
+    `frontend all
   bind 127.0.0.1:${port}
   default_backend origin
 backend origin
   server one 127.0.0.1:${originPort}
 `,
   );
-  const command = ["haproxy", "-db", "-f", config];
-  const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
   await answers(port);
   return { name: "haproxy", port, program };
 }

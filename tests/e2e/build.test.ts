@@ -3,16 +3,14 @@ import { expect } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 const checkout = resolve(import.meta.dir, "../..");
 
 function scratchDirectory(): string {

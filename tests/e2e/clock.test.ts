@@ -3,6 +3,7 @@ import { afterEach, describe, expect } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
@@ -12,10 +13,7 @@ const HOUR = 3600;
 const DAY = 24 * HOUR;
 const PASSWORD = "a long password of theirs";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** A gateway with a site, and its clock. */
 async function scene(env: Record<string, string> = {}, startAt = 0) {

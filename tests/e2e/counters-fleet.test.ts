@@ -1,18 +1,15 @@
 // Shared counters of three nodes over Redis: one limit for all under a load far above it, and faults of the server under load.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
-import { startLastingOrigin } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Redis } from "../support/redis.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "redis-server", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PORT = 8080;
 
@@ -29,12 +26,8 @@ async function scene() {
     },
   });
   cleanups.push(() => fleet.stop());
-  const origin = startLastingOrigin(fleet.hostname);
-  cleanups.push(() => origin.stop(true));
+  await fleet.createSite();
   const [first] = fleet.nodes as [Gateway];
-  const targets = [{ host: fleet.hostname, port: origin.port }];
-  await first.ok("POST", "/api/v1/services", { name: "site", targets });
-  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
   return { fleet, first, redis: servers[0]! };
 }
 

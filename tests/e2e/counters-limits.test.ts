@@ -1,5 +1,6 @@
 // rate-limit over several nodes with a real Redis server: nothing above the limit, few questions, and what happens without the server.
 import { describe, expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
 import { type PluginScene, pluginScene } from "../support/plugin-scene.ts";
 import { eventually } from "../support/poll.ts";
@@ -7,10 +8,7 @@ import { Redis } from "../support/redis.ts";
 
 const { afterEach, test } = needs("redis-server");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** So long that no test sees the border of two of them, unless it runs at the turn of the year. */
 const YEAR = 31_536_000;

@@ -2,16 +2,14 @@
 import { expect } from "bun:test";
 import { Jar, CALLBACK, LOGOUT, World } from "../integration/plugins/oidc-world.ts";
 import { signed } from "../integration/plugins/signer.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
 import { pluginScene } from "../support/plugin-scene.ts";
 import { Redis } from "../support/redis.ts";
 
 const { afterEach, test } = needs("redis-server");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startRedis() {
   const redis = await Redis.create();

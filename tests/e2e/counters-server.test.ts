@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Authority } from "../support/authority.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { send, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -15,10 +16,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "redis-server");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PASSWORD = "p@ss:w/ord%";
 const YEAR = 31_536_000;

@@ -1,6 +1,6 @@
 // crowdsec with the real local API of CrowdSec: decisions arrive in all workers, with one request at a time for the whole process.
 import { expect } from "bun:test";
-import { CrowdSec } from "../support/crowdsec.ts";
+import { CrowdSec, statusesFrom, statusFrom } from "../support/crowdsec.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { readMetrics } from "../support/metrics-text.ts";
@@ -35,18 +35,8 @@ afterAll(async () => {
   await origin.stop(true);
 });
 
-/** On a connection of its own, so that any worker may get it. */
-const status = async (address: string) => {
-  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/`, {
-    keepalive: false,
-    headers: { "X-Forwarded-For": address },
-  });
-  await response.arrayBuffer();
-  return response.status;
-};
-/** Of as many requests that every worker has most likely served some. */
-const statuses = async (address: string) =>
-  new Set(await Promise.all(Array.from({ length: WORKERS * 8 }, () => status(address))));
+const status = (address: string) => statusFrom(gateway.httpPort, address);
+const statuses = (address: string) => statusesFrom(gateway.httpPort, address, WORKERS);
 const within = (seconds: number, address: string, wanted: number) =>
   eventually(
     async () => {

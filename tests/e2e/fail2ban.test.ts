@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { outputOf } from "../support/child-output.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
@@ -105,12 +106,9 @@ async function matches(path: string, mode: "auth" | "strict"): Promise<string[]>
   const child = Bun.spawn([pathOf("fail2ban-regex") ?? "", "-o", "ip", path, filter], {
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const [output, errors] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`${output}${errors}`);
-  return output.trim() === "" ? [] : output.trim().split("\n");
+  const { code, stdout, stderr } = await outputOf(child);
+  if (code !== 0) throw new Error(`${stdout}${stderr}`);
+  return stdout.trim() === "" ? [] : stdout.trim().split("\n");
 }
 
 const [BASIC_NONE, BASIC_WRONG, KEY_WRONG] = ["198.51.100.1", "198.51.100.2", "2001:db8::4"];
@@ -175,7 +173,6 @@ test("fail2ban accepts the jails", async () => {
   const child = Bun.spawn([pathOf("fail2ban-client") ?? "", "-c", config, "--test"], {
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const output =
-    (await new Response(child.stdout).text()) + (await new Response(child.stderr).text());
-  expect([await child.exited, output]).toEqual([0, expect.stringContaining("OK")]);
+  const { code, stdout, stderr } = await outputOf(child);
+  expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("OK")]);
 });

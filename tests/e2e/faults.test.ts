@@ -12,13 +12,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-fault-"));

@@ -1,6 +1,7 @@
 // Users, sessions, the audit log and certificates of compiled nodes over a real PostgreSQL: what is known on one is known on all.
 import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { hotp, stepAt } from "../support/one-time-password.ts";
 import { curl } from "../support/curl.ts";
 import { TestFleet } from "../support/fleet.ts";
@@ -14,10 +15,7 @@ import { ScriptedAuthority } from "../support/scripted-authority.ts";
 
 const { afterEach, describe, test } = needs("executable", "curl", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PASSWORD = "correct horse battery";
 const ROOT = "root@a.example";

@@ -1,4 +1,5 @@
 // Faults of every kind, one upon the other, under writers at all nodes of a fleet; SLUICE_FLEET_KILLS (5) is their number.
+import { cleanupsOf } from "../support/cleanups.ts";
 import { checkNames, startWriters } from "../support/fleet-writers.ts";
 import { isServing, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
@@ -11,10 +12,7 @@ const FAULTS = Number(process.env["SLUICE_FLEET_KILLS"] ?? 5);
 /** Of the choice of faults; the moments at which they meet the writers are chance. */
 const SEED = seedOfRun();
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 type End = () => unknown;
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "bun:test";
 import { openSecretBox } from "../../src/control/sealing.ts";
 import { ENTRY_FORMAT } from "../../src/fleet/entry-format.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { clockOff, fakeTime } from "../support/faketime.ts";
 import {
   create,
@@ -23,10 +24,7 @@ import { quietPort } from "../support/quiet-port.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(...options: Parameters<typeof TestFleet.start>): Promise<TestFleet> {
   const fleet = await TestFleet.start(...options);

@@ -1,19 +1,19 @@
 // Nodes of a fleet and its database that die at any moment: no answered change is lost, and all nodes end with one state.
 // SLUICE_FLEET_KILLS (5) is the number of random kills; with 100 or more each node dies at each step of a change.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { attempt, checkNames, startWriters } from "../support/fleet-writers.ts";
 import { create, settled, TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
+import { Random, seedOfRun } from "../support/random.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
 const KILLS = Number(process.env["SLUICE_FLEET_KILLS"] ?? 5);
 const isFull = KILLS >= 100;
+const random = new Random(seedOfRun());
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Steps of a change on the node that it is sent to, and whether the change is made when the node dies there. */
 const OWN_STEPS = {
@@ -105,7 +105,7 @@ test(
     const { nodes } = await startFleet();
     const writers = startWriters(nodes);
     for (let kill = 0; kill < KILLS; kill++) {
-      await writers.answers(5 + Math.floor(Math.random() * 20));
+      await writers.answers(random.between(5, 25));
       const node = nodes[kill % 3]!;
       await node.kill9();
       await node.start();
@@ -124,7 +124,7 @@ test(
     const { fleet, nodes } = await startFleet();
     const writers = startWriters(nodes);
     for (let kill = 0; kill < Math.max(3, KILLS / 5); kill++) {
-      await writers.answers(10 + Math.floor(Math.random() * 20));
+      await writers.answers(random.between(10, 30));
       await fleet.postgres.kill();
       await fleet.postgres.start();
     }

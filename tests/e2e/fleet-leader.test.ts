@@ -2,22 +2,20 @@
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
 import type { Sent } from "../../src/observe/alerts/notice.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { createSource, openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
 const isFull = Number(process.env["SLUICE_FLEET_KILLS"] ?? 5) >= 100;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** What a node says: the name of the node that leads; null: none does. */
 async function leaderOn(node: Gateway): Promise<string | null> {
@@ -141,11 +139,7 @@ needs("executable", "postgres", "pebble", "network namespaces").test.each(isFull
 needs("postgres").test(
   "nobody has the lease while the present node with the lowest id is of a version without leases",
   async () => {
-    const postgres = await Postgres.create();
-    cleanups.push(() => postgres.stop());
-    const source = createSource(postgres);
-    cleanups.push(() => source.close());
-    await source.open();
+    const { source } = await openSource(cleanups);
     const beat = (id: string, formatMax: number, state = "serving") =>
       source.beat({
         ...{

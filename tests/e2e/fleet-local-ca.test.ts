@@ -1,6 +1,7 @@
 // The local CA of a fleet: one root for all nodes, also when two need it first, on nodes that join, and under another secret key.
 import { expect } from "bun:test";
 import { connect } from "node:tls";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { isServing, newKey, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -9,10 +10,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const rootOf = async (node: Gateway) => (await node.ok("GET", "/api/v1/local-ca")).root;
 const sign = (node: Gateway, name: string) =>

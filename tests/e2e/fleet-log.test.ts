@@ -7,6 +7,7 @@ import type { FleetError } from "../../src/fleet/postgres-connection.ts";
 import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { createSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
@@ -17,10 +18,7 @@ import { serviceOf } from "../unit/store/fixture.ts";
 const { afterEach, test } = needs("postgres");
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function openSource(): Promise<{ postgres: Postgres; source: PostgresSource }> {
   const postgres = await Postgres.create();

@@ -1,5 +1,6 @@
 // Overrides of target health in a fleet: in force on all nodes with the reply, after restarts, and on a node that comes back.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { isServing, send, statesOn, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -7,10 +8,7 @@ import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Three nodes before the targets a and b. */
 async function scene() {

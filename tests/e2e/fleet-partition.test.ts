@@ -1,5 +1,6 @@
 // Nodes of a fleet that stop, or that no packet reaches: the others go on without them, and they come back by themselves.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { create, isServing, namesOn, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -7,10 +8,7 @@ import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(count: number, wired = false) {
   const fleet = await TestFleet.start(count, { wired });

@@ -7,6 +7,7 @@ import { NODE_TOKEN_HEADER } from "../../src/control/node-reads.ts";
 import { SecretBox } from "../../src/crypto/secret-box.ts";
 import { NodeTokens } from "../../src/fleet/node-token.ts";
 import { selfSigned } from "../support/certificate.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { openEvents } from "../support/event-client.ts";
 import { clockOff, fakeTime } from "../support/faketime.ts";
 import { TestFleet } from "../support/fleet.ts";
@@ -18,10 +19,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Two nodes; the second one with these flags. */
 async function pair(args: readonly string[]): Promise<TestFleet> {

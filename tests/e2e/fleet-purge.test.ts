@@ -1,5 +1,6 @@
 // Purges of caches in a fleet: after the reply no node that it counts serves a purged response, and the others purge when they are back.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { isServing, send, statesOn, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -7,10 +8,7 @@ import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Three nodes with a cache before an origin that tells its version. */
 async function scene() {

@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf, stopsIn } from "../support/cleanups.ts";
 import { create, namesOn, newKey, settled, TestFleet } from "../support/fleet.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -13,15 +14,8 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, describe, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-function track<T extends { stop(): unknown }>(started: T): T {
-  cleanups.push(() => started.stop());
-  return started;
-}
+const cleanups = cleanupsOf(afterEach);
+const track = stopsIn(cleanups);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-fleet-"));

@@ -4,26 +4,19 @@ import type { NodePlugin } from "../../src/control/node-plugins.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetPlugins, MAX_REPORTED } from "../../src/fleet/node-plugins.ts";
 import { createLog } from "../../src/log.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
+import { openSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { Postgres } from "../support/postgres.ts";
 
 const { afterEach, test } = needs("postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const plugin = (name: string): NodePlugin => ({ name, hash: name.padEnd(64, "0") });
 
 async function scene() {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const source = createSource(postgres);
-  cleanups.push(() => source.close());
-  await source.open();
+  const { postgres, source } = await openSource(cleanups);
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
   const lines: string[] = [];

@@ -5,16 +5,13 @@ import { RETENTION } from "../../src/observe/stats/rollups.ts";
 import { TallySum, toDocument } from "../../src/observe/stats/tally.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
-import { Postgres } from "../support/postgres.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
   ...{ span: 60, at, kind: "total", object_id },
@@ -22,11 +19,7 @@ const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
 });
 
 async function scene() {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const source = createSource(postgres);
-  cleanups.push(() => source.close());
-  await source.open();
+  const { postgres, source } = await openSource(cleanups);
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
   let isCutOff = false;

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SecretBox } from "../../src/crypto/secret-box.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import {
   type FleetOptions,
   isServing,
@@ -16,16 +17,12 @@ import {
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { Postgres } from "../support/postgres.ts";
 import { executable } from "../support/variants.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(options: FleetOptions): Promise<TestFleet> {
   const fleet = await TestFleet.start(3, options);
@@ -322,11 +319,7 @@ test("a rotation that the database does not note before it ends is noted when it
 needs("postgres").test(
   "a later rotation is noted though the one before it was not, and an earlier one no more",
   async () => {
-    const postgres = await Postgres.create();
-    cleanups.push(() => postgres.stop());
-    const source = createSource(postgres);
-    cleanups.push(() => source.close());
-    await source.open();
+    const { source } = await openSource(cleanups);
     const identity = { fleetId: Bun.randomUUIDv7(), keyId: "first" };
     await source.identify(identity);
     await source.noteRotation({ formerKeyId: "second", position: 9 }, "third");

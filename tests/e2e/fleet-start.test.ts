@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf, stopsIn } from "../support/cleanups.ts";
 import { create, namesOn, newKey, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -12,15 +13,8 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-function track<T extends { stop(): unknown }>(started: T): T {
-  cleanups.push(() => started.stop());
-  return started;
-}
+const cleanups = cleanupsOf(afterEach);
+const track = stopsIn(cleanups);
 
 const run = (words: readonly string[]) => runCommand([...words], { binary: executable });
 

@@ -1,17 +1,15 @@
 // Proxied traffic of a fleet whose nodes have a network each: what changes and faults of the database mean for clients.
 import { expect } from "bun:test";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { create, isServing, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
-import { LastingClients, startLastingOrigin } from "../support/lasting-clients.ts";
+import { LastingClients } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const PORT = 8080;
 
@@ -19,12 +17,7 @@ const PORT = 8080;
 async function scene() {
   const fleet = await TestFleet.start(3, { networks: true, workers: 2 });
   cleanups.push(() => fleet.stop());
-  const origin = startLastingOrigin(fleet.hostname);
-  cleanups.push(() => origin.stop(true));
-  const [first] = fleet.nodes as [Gateway];
-  const targets = [{ host: fleet.hostname, port: origin.port }];
-  await first.ok("POST", "/api/v1/services", { name: "site", targets });
-  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+  await fleet.createSite();
   const clients = await Promise.all(
     fleet.addresses.map((address) => LastingClients.connect(address, PORT)),
   );

@@ -5,6 +5,7 @@ import { Follower } from "../../src/fleet/follower.ts";
 import { FleetMeter } from "../../src/fleet/meter.ts";
 import { defaultTimes } from "../../src/fleet/times.ts";
 import { createLog } from "../../src/log.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
@@ -14,10 +15,7 @@ import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** A node with its heartbeats; its workers are those of the test. */
 async function startNode() {

@@ -4,10 +4,10 @@ import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENTRY_FORMAT } from "../../src/fleet/entry-format.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { create, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { checkNames, startWriters } from "../support/fleet-writers.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
-import { startLastingOrigin } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { previousExecutable, previousVersion } from "../support/previous.ts";
@@ -17,10 +17,7 @@ import { executable } from "../support/variants.ts";
 const { afterEach, test } = needs("executable", "postgres");
 const mixed = needs("executable", "postgres", "network namespaces", previousVersion);
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(...options: Parameters<typeof TestFleet.start>): Promise<TestFleet> {
   const fleet = await TestFleet.start(...options);
@@ -90,12 +87,7 @@ const formatsOf = (fleet: TestFleet): Promise<number[]> =>
 async function olderFleet() {
   const binary = previousExecutable();
   const fleet = await startFleet(3, { networks: true, node: () => ({ binary }) });
-  const origin = startLastingOrigin(fleet.hostname);
-  cleanups.push(() => origin.stop(true));
-  const [first] = fleet.nodes as [Gateway];
-  const targets = [{ host: fleet.hostname, port: origin.port }];
-  await first.ok("POST", "/api/v1/services", { name: "site", targets });
-  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+  await fleet.createSite();
   const load = { port: 8080, path: "/", expected: "here", pauseMs: 5, fresh: 1, kept: 1 };
   const loads = fleet.addresses.map((hostname) => new SteadyLoad({ ...load, hostname }));
   cleanups.push(() => Promise.all(loads.map((each) => each.stop())));

@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { NODE_TOKEN_HEADER } from "../../src/control/node-reads.ts";
 import { SecretBox } from "../../src/crypto/secret-box.ts";
 import { NodeTokens, TOKEN_MS } from "../../src/fleet/node-token.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { openEvents } from "../support/event-client.ts";
 import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
@@ -43,10 +44,7 @@ afterAll(async () => {
   await fleet?.stop();
 });
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Waits until each node sees all of them: it looks once a second. */
 async function isComplete(): Promise<void> {

@@ -9,6 +9,7 @@ import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { defaultTimes } from "../../src/fleet/times.ts";
 import { pruneEvery } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
@@ -24,10 +25,7 @@ const BEATS_PER_BATCH = 40;
 const KEEP = 50;
 const PAGE_BYTES = 8192;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { base32 } from "oslo/encoding";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { hotp, stepAt } from "../support/one-time-password.ts";
 import { create, namesOn, newKey, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
@@ -13,10 +14,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, describe, test } = needs("executable", "postgres");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function startFleet(count: number): Promise<TestFleet> {
   const fleet = await TestFleet.start(count);

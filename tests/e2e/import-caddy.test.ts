@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { type Caddy, startCaddy } from "../support/caddy.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
+import { seedOfRun } from "../support/random.ts";
 import { caddyfile, requests, sites } from "./import/caddy-sites.ts";
 import { ask, type Asked, judge, startOpenOrigin } from "./import/judge.ts";
 import { randomRequests, randomServer } from "./import/random-caddy.ts";
@@ -10,7 +11,7 @@ import { randomRequests, randomServer } from "./import/random-caddy.ts";
 const { afterAll, beforeAll, describe, test } = needs("caddy");
 
 const ROUNDS = Number(process.env["SLUICE_TEST_ROUNDS"] ?? 25);
-const SEED = Number(process.env["SLUICE_TEST_SEED"] ?? 20);
+const SEED = seedOfRun(20);
 
 const origins = [startOpenOrigin("one"), startOpenOrigin("two"), startOpenOrigin("three")];
 const ports = origins.map(({ port }) => port ?? 0);

@@ -8,13 +8,14 @@ import { join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
+import { seedOfRun } from "../support/random.ts";
 import { exchange, judge } from "./import/judge.ts";
 import { RANDOM_PATHS, randomServers } from "./import/random-nginx.ts";
 import { ATTACKS, type Case, cases, oldUsers, servers, UNKNOWN } from "./import/nginx-sites.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("nginx");
 
-const SEED = Number(process.env["SLUICE_TEST_SEED"] ?? 11);
+const SEED = seedOfRun(11);
 const random = randomServers(SEED, Number(process.env["SLUICE_TEST_ROUNDS"] ?? 40));
 
 const SHOWN = ["x-fixed", "x-path", "x-own", "x-client", "remote-user", "authorization"];

@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Database } from "bun:sqlite";
 import { selfSigned } from "../support/certificate.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { executable } from "../support/variants.ts";
@@ -28,10 +29,7 @@ const target = `linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
 const sumOf = (path: string) =>
   new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 /** Replaces systemd: starts and stops the program of the unit file, with its environment. */
 const SYSTEMCTL = `#!/bin/sh
 unit=$SCENE/root/etc/systemd/system/sluice.service
@@ -112,6 +110,13 @@ function createScene(): Scene {
     systemctl: () => readFileSync(join(path, "systemctl.log"), "utf8"),
   };
 }
+
+/** Version 1 as a service of systemd. */
+const install = (scene: Scene) =>
+  scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+
+const upgrade = (scene: Scene, name: string, program: string) =>
+  scene.run("--service", "systemd", "--upgrade", "--from", scene.release(name, program));
 
 /** A version that prints its number and serves as the real one does. */
 const wrapper = (version: string) =>
@@ -355,17 +360,11 @@ describe("with a service", () => {
 
   test("it serves when the installer ends, and the next version takes over with its data", async () => {
     const scene = createScene();
-    const first = scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    const first = install(scene);
     expect([first.code, first.text]).toEqual([0, expect.stringContaining("the gateway is ready")]);
     expect(scene.systemctl()).toBe("daemon-reload\nenable --now sluice.service\n");
     await create(scene, "kept");
-    const { code, text } = scene.run(
-      "--service",
-      "systemd",
-      "--upgrade",
-      "--from",
-      scene.release("two", wrapper("2")),
-    );
+    const { code, text } = upgrade(scene, "two", wrapper("2"));
     expect([code, text]).toEqual([0, expect.stringContaining("replaced sluice 1 by sluice 2")]);
     // A takeover, not a restart.
     expect(text).toMatch(/Process \d+ serves now/);
@@ -379,17 +378,11 @@ describe("with a service", () => {
 
   test("a version that does not become ready is rolled back", async () => {
     const scene = createScene();
-    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    install(scene);
     await create(scene, "kept");
     const bad =
       '#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; healthcheck) exit 1;; *) exit 1;; esac\n';
-    const { code, text } = scene.run(
-      "--service",
-      "systemd",
-      "--upgrade",
-      "--from",
-      scene.release("bad", bad),
-    );
+    const { code, text } = upgrade(scene, "bad", bad);
     expect([code, text]).toEqual([1, expect.stringContaining("the former version serves again")]);
     expect(Bun.spawnSync([scene.bin, "version"]).stdout.toString()).toBe("sluice 1\n");
     expect(await services(scene)).toEqual(["kept"]);
@@ -397,7 +390,7 @@ describe("with a service", () => {
 
   test("a database that a failed version has changed is replaced by its backup", async () => {
     const scene = createScene();
-    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    install(scene);
     await create(scene, "kept");
     const migrator = join(scene.path, "migrate.ts");
     writeFileSync(
@@ -405,13 +398,7 @@ describe("with a service", () => {
       `import { Database } from "bun:sqlite"; new Database(${JSON.stringify(join(scene.data, "sluice.db"))}).run("PRAGMA user_version = 999");`,
     );
     const bad = `#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; upgrade) exec "${executable}" "$@";; serve) "${process.execPath}" "${migrator}"; exit 1;; healthcheck) sleep 2; exit 1;; esac\n`;
-    const { code, text } = scene.run(
-      "--service",
-      "systemd",
-      "--upgrade",
-      "--from",
-      scene.release("bad", bad),
-    );
+    const { code, text } = upgrade(scene, "bad", bad);
     expect([code, text]).toEqual([
       1,
       expect.stringContaining("the database is the one from before the upgrade"),
@@ -428,16 +415,10 @@ describe("with a service", () => {
 
   test("a version that cannot serve the stored configuration is never activated", async () => {
     const scene = createScene();
-    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    install(scene);
     const bad =
       '#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) echo "no such plugin"; exit 1;; esac\n';
-    const { code, text } = scene.run(
-      "--service",
-      "systemd",
-      "--upgrade",
-      "--from",
-      scene.release("bad", bad),
-    );
+    const { code, text } = upgrade(scene, "bad", bad);
     expect([code, text]).toEqual([1, expect.stringContaining("no such plugin")]);
     expect(scene.systemctl()).not.toContain("restart");
     expect(await services(scene)).toEqual([]);
@@ -445,7 +426,7 @@ describe("with a service", () => {
 
   test("removal keeps configuration and data, and a purge does not", () => {
     const scene = createScene();
-    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    install(scene);
     expect(scene.run("--service", "systemd", "--uninstall").code).toBe(0);
     expect(existsSync(scene.bin)).toBe(false);
     expect(existsSync(join(scene.root, "etc/systemd/system/sluice.service"))).toBe(false);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRoot, createSigned } from "../../src/crypto/x509.ts";
 import { openBrowser } from "../support/browser.ts";
+import { outputOf } from "../support/child-output.ts";
 import { type Gateway, program, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { executable } from "../support/variants.ts";
@@ -52,13 +53,9 @@ async function inOwnStore(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
+  const output = await outputOf(child);
   rmSync(join(scratch, "certs"), { recursive: true, force: true });
-  return { code, stdout, stderr };
+  return output;
 }
 
 const sluice = program(executable).join(" ");

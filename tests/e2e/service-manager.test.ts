@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ServiceManager } from "../../src/supervisor/service-manager.ts";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { runCommand, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
@@ -11,10 +12,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "python3", "linux");
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Prints what arrives, one notification on a line. */
 const RECEIVER = `

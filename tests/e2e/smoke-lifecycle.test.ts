@@ -3,6 +3,7 @@ import { afterEach, describe, expect } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../support/cleanups.ts";
 import { type Gateway, program, runCommand, startGateway } from "../support/gateway.ts";
 import { listeningAddresses } from "../support/listening.ts";
 import { needs } from "../support/needs.ts";
@@ -10,10 +11,7 @@ import { reply, startOrigin } from "../support/origin.ts";
 import { eventually } from "../support/poll.ts";
 import { variants } from "../support/variants.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 describe.each([...variants])("life $name", ({ binary, needed }) => {
   const { test } = needs(...needed, "linux");

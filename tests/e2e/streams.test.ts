@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { untilListening } from "../support/listening.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { executable } from "../support/variants.ts";
@@ -51,19 +52,6 @@ function start(program: string): Bun.Subprocess {
   });
   children.push(child);
   return child;
-}
-
-async function untilListening(port: number): Promise<void> {
-  await eventually(
-    () =>
-      new Promise<boolean>((done) => {
-        const probe = connect({ port, host: "127.0.0.1" }, () => {
-          probe.destroy();
-          done(true);
-        });
-        probe.on("error", () => done(false));
-      }),
-  );
 }
 
 async function residentMegabytes(): Promise<number> {

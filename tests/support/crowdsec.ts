@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { outputOf } from "./child-output.ts";
 import { pathOf } from "./needs.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
@@ -62,12 +63,9 @@ export class CrowdSec {
     const child = Bun.spawn([pathOf("cscli") ?? "", "-c", this.#file, ...words], {
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const [output, errors] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    if ((await child.exited) !== 0) throw new Error(`cscli ${words.join(" ")}: ${errors}`);
-    return output.trim();
+    const { code, stdout, stderr } = await outputOf(child);
+    if (code !== 0) throw new Error(`cscli ${words.join(" ")}: ${stderr}`);
+    return stdout.trim();
   }
 
   async start(): Promise<void> {
@@ -87,3 +85,21 @@ export class CrowdSec {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }
+
+/** The status of a request from the address; on a connection of its own, so that any worker may get it. */
+export async function statusFrom(port: number, address: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}/`, {
+    keepalive: false,
+    headers: { "X-Forwarded-For": address },
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Of as many requests that every worker has most likely served some. */
+export const statusesFrom = async (
+  port: number,
+  address: string,
+  workers: number,
+): Promise<Set<number>> =>
+  new Set(await Promise.all(Array.from({ length: workers * 8 }, () => statusFrom(port, address))));

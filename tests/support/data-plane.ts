@@ -11,6 +11,7 @@ import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { scopeOf } from "../../src/model/plugin.ts";
 import { catalogueOf } from "../../src/pdk/catalogue.ts";
 import type { AnyPlugin } from "../../src/pdk/definition.ts";
+import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
@@ -176,10 +177,8 @@ const consumerPlan = (sketch: Partial<ConsumerPlan> & { readonly username: strin
   ...sketch,
 });
 
-const credentialPlan = (
-  sketch: Partial<CredentialPlan> & Pick<CredentialPlan, "type" | "consumerId">,
-): CredentialPlan => ({
-  id: Bun.randomUUIDv7(),
+/** What a credential may have, all empty. */
+export const noCredential = {
   name: null,
   identifier: null,
   algorithm: null,
@@ -188,6 +187,13 @@ const credentialPlan = (
   hash: null,
   secret: null,
   previous: null,
+} as const;
+
+const credentialPlan = (
+  sketch: Partial<CredentialPlan> & Pick<CredentialPlan, "type" | "consumerId">,
+): CredentialPlan => ({
+  id: Bun.randomUUIDv7(),
+  ...noCredential,
   ...sketch,
 });
 
@@ -372,8 +378,21 @@ export async function startDataPlane(
     for (const id of change.plugins.removals) live.delete(id);
     feeds.retain(live);
   };
-  await serve(sketch, [listener]);
   const { port } = listener.listener;
+  const reporter: Reporter = {
+    get logSize() {
+      return log.length;
+    },
+    logBetween: (from, to) =>
+      log
+        .slice(from, to)
+        .map((line) => JSON.stringify(line))
+        .join("\n"),
+    state: () => [`data plane in this process, on port ${port}`],
+    requests: async () => [],
+  };
+  reportWith(reporter);
+  await serve(sketch, [listener]);
   const listenersOf = ({ listener: own }: DataPlaneChange) =>
     own === undefined ? [] : [listenerPlan({ ...sketch.listener, ...own, port }, listener.tls)];
   return {
@@ -396,6 +415,7 @@ export async function startDataPlane(
     },
     drain: (timeoutMs) => dataPlane.drain({ timeoutMs, lingerMs: 0 }),
     stop: async () => {
+      reportNoMore(reporter);
       feeds.close();
       await dataPlane.drain({ timeoutMs: 0, lingerMs: 0 });
     },

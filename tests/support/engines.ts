@@ -2,3 +2,5 @@
 
 /** For `describe.each`: what differs between them is in docs/limits-of-bun.md, and explicit in the tests. */
 export const engines = ["standard", "full"] as const;
+
+export type Engine = (typeof engines)[number];

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "./gateway.ts";
+import { startLastingOrigin } from "./lasting-clients.ts";
 import { NodeNetwork } from "./node-network.ts";
 import { eventually } from "./poll.ts";
 import { Postgres } from "./postgres.ts";
@@ -64,6 +65,7 @@ export class TestFleet {
   readonly wraps: string[][] = [];
   readonly #options: FleetOptions;
   readonly #directories: string[] = [];
+  readonly #origins: ReturnType<typeof startLastingOrigin>[] = [];
   #network: NodeNetwork | null = null;
   #counters: string[] = [];
 
@@ -152,6 +154,17 @@ export class TestFleet {
     return this.postgres.urlAt(wire.port, this.hostname);
   }
 
+  /** Starts a site behind all nodes, on the host of the tests; its origin. */
+  async createSite(): Promise<ReturnType<typeof startLastingOrigin>> {
+    const origin = startLastingOrigin(this.hostname);
+    this.#origins.push(origin);
+    const [first] = this.nodes as [Gateway];
+    const targets = [{ host: this.hostname, port: origin.port }];
+    await first.ok("POST", "/api/v1/services", { name: "site", targets });
+    await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+    return origin;
+  }
+
   /**
    * A service that runs behind the listener of n3, which n2 cannot reach, with checks each second: the nodes see its target
    * differently. Requires three networks, and a route for all requests. `headers`: of an admin.
@@ -186,6 +199,7 @@ export class TestFleet {
       await node.kill9();
       await node.stop();
     }
+    for (const origin of this.#origins) await origin.stop(true);
     for (const wire of this.wires) await wire.close();
     await this.postgres.stop();
     for (const directory of this.#directories) rmSync(directory, { recursive: true, force: true });

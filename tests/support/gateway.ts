@@ -2,8 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { outputOf } from "./child-output.ts";
+import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
+import { RecentCalls } from "./recent-calls.ts";
 
 export interface GatewayOptions {
   /** Default 2. */
@@ -60,7 +63,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   return gateway;
 }
 
-export class Gateway {
+export class Gateway implements Reporter {
   readonly dataDir: string;
   /** URL of the management API, without a slash at the end. */
   admin = "";
@@ -69,12 +72,16 @@ export class Gateway {
   readonly #options: GatewayOptions;
   readonly #ports: Record<"admin" | "http" | "https", string>;
   #process: Bun.Subprocess<"ignore", "pipe", "pipe"> | null = null;
+  /** How the last process is or was, for reports. */
+  #last: Bun.Subprocess | null = null;
   #output: Promise<unknown> = Promise.resolve();
   /** All output since the first start. */
   stdout = "";
   stderr = "";
   /** Where the output of the present process begins in `stderr`. */
   #mark = 0;
+  #command: readonly string[] = [];
+  readonly #calls = new RecentCalls();
 
   constructor(options: GatewayOptions, dataDir: string) {
     this.#options = options;
@@ -93,6 +100,29 @@ export class Gateway {
     return parseLog(this.stderr);
   }
 
+  get logSize(): number {
+    return this.stderr.length;
+  }
+
+  logBetween(from: number, to: number): string {
+    return this.stderr.slice(from, to);
+  }
+
+  state(): string[] {
+    const { pid, exitCode = null, signalCode } = this.#last ?? {};
+    const end = signalCode ?? (exitCode === null ? null : `exit code ${exitCode}`);
+    const serving = this.log.findLast(({ message }) => message === "serving");
+    const version = serving === undefined ? "never served" : `version ${serving["version"]}`;
+    return [
+      `gateway: ${this.#command.join(" ")}`,
+      `  ${version}, pid ${pid}, ${end === null ? "runs" : `ended: ${end}`}`,
+    ];
+  }
+
+  requests(): Promise<string[]> {
+    return this.#calls.list(this.admin);
+  }
+
   /** Calls the management API. A body that is no string is sent as JSON. */
   api(
     method: string,
@@ -101,13 +131,16 @@ export class Gateway {
     headers: Record<string, string> = {},
   ): Promise<Response> {
     const url = `${this.admin}${path}`;
-    if (body === undefined) return fetch(url, { method, headers, tls });
-    return fetch(url, {
-      tls,
-      method,
-      headers: { "content-type": "application/json", ...headers },
-      body: typeof body === "string" ? body : JSON.stringify(body),
-    });
+    const init =
+      body === undefined
+        ? { method, headers, tls }
+        : {
+            tls,
+            method,
+            headers: { "content-type": "application/json", ...headers },
+            body: typeof body === "string" ? body : JSON.stringify(body),
+          };
+    return this.#calls.note({ method, path, headers }, fetch(url, init));
   }
 
   /** Like `api`, but throws unless the response is 200, and returns the JSON. */
@@ -131,7 +164,9 @@ export class Gateway {
       )
       .flatMap(([flag, value]) => [`--${flag}`, String(value)]);
     this.#mark = this.stderr.length;
-    const child = Bun.spawn(this.#command(["serve", ...words, ...args]), {
+    this.#command = this.#commandOf(["serve", ...words, ...args]);
+    reportWith(this);
+    const child = Bun.spawn([...this.#command], {
       // Neither the directory nor the environment of the tests may matter.
       cwd: this.dataDir,
       env: { ...plainEnvironment, ...this.#options.env },
@@ -140,6 +175,7 @@ export class Gateway {
       stderr: "pipe",
     });
     this.#process = child;
+    this.#last = child;
     this.#output = Promise.all([
       collect(child.stdout, (text) => (this.stdout += text)),
       collect(child.stderr, (text) => (this.stderr += text)),
@@ -147,7 +183,7 @@ export class Gateway {
     await this.#becomesReady(child);
   }
 
-  #command(words: readonly string[]): string[] {
+  #commandOf(words: readonly string[]): string[] {
     const { wrap = [], binary, main: other } = this.#options;
     const command = other === undefined ? program(binary) : [process.execPath, other];
     return [...wrap, ...command, ...words];
@@ -188,6 +224,7 @@ export class Gateway {
     if (child === null) return 0;
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     const code = await this.exited();
+    reportNoMore(this);
     this.#process = null;
     return code;
   }
@@ -253,10 +290,5 @@ export async function runCommand(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { code, stdout, stderr };
+  return await outputOf(child);
 }

@@ -1,5 +1,21 @@
-// Which addresses a process listens on, read from /proc as `ss` does; Linux only.
+// Whether something listens on a port; which addresses a process listens on, read from /proc as `ss` does, on Linux only.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { connect } from "node:net";
+import { eventually } from "./poll.ts";
+
+/** Waits until connections to the port are accepted. */
+export async function untilListening(port: number): Promise<void> {
+  await eventually(
+    () =>
+      new Promise<boolean>((done) => {
+        const probe = connect({ port, host: "127.0.0.1" }, () => {
+          probe.destroy();
+          done(true);
+        });
+        probe.on("error", () => done(false));
+      }),
+  );
+}
 
 /** `127.0.0.1:9080`, sorted, each once; IPv6 in brackets and unabridged. */
 export function listeningAddresses(pid: number): string[] {

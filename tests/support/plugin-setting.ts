@@ -3,16 +3,14 @@ import { afterEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "./cleanups.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { PluginFiles } from "./own-plugin.ts";
 
 /** For one test file. */
 export function usePluginSetting() {
   const origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") });
-  const cleanups: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  });
+  const cleanups = cleanupsOf(afterEach);
 
   function newFiles(): PluginFiles {
     const files = new PluginFiles();

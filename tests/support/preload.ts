@@ -1,34 +1,35 @@
-// Runs before the tests: sets their timeout and runs plain `bun test` on several cores, which bunfig.toml cannot set.
+// Runs before the tests: sets their timeout, lets failures print a report, and runs plain `bun test` on several cores.
 import { afterAll, setDefaultTimeout } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { plugin } from "bun";
+import { beginFile } from "./failure-report.ts";
 import { runEnd } from "./run-end.ts";
-
-/** For a machine that is busy with other things: a test that takes seconds takes minutes there, and must not fail. */
-const TIMEOUT_MS = 600_000;
+import { watchTests } from "./watched-tests.ts";
 
 /**
- * Those in a browser take ten times as long beside others. At a timeout, Bun ends all processes that the tests have started: the
- * browser and the gateway of every test after it in the file.
+ * For a machine that is busy with other things: a test that takes seconds takes minutes there, and must not fail. At a timeout, Bun
+ * ends all processes that the tests have started: the browser and the gateway of every test after it in the file, too.
  */
-const BROWSER_TIMEOUT_MS = 900_000;
+const TIMEOUT_MS = 900_000;
 
 /** More would start so many gateways at once that they cause each other's timeouts. */
 const MOST_PROCESSES = 4;
 
 inParallel();
 setDefaultTimeout(TIMEOUT_MS);
+watchTests(TIMEOUT_MS);
 runEnd.callbacks = [];
 afterAll(async () => {
   for (const end of runEnd.callbacks?.splice(0) ?? []) await end();
 });
 plugin({
-  name: "default timeout",
+  name: "each file of tests",
   setup(build) {
     // Bun 1.4.5 forgets it after the first file, unless each has a process or a global object of its own.
     build.onLoad({ filter: /\.test\.ts$/ }, ({ path, loader }) => {
-      setDefaultTimeout(path.includes("/e2e/ui/") ? BROWSER_TIMEOUT_MS : TIMEOUT_MS);
+      setDefaultTimeout(TIMEOUT_MS);
+      beginFile();
       return { contents: readFileSync(path, "utf8"), loader };
     });
   },

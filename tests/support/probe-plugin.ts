@@ -144,3 +144,23 @@ function transformOf(kind: string, trail: Trail): BodyTransform | null {
       return null;
   }
 }
+
+/** A plugin called `probe` that gets the reasons noted for each request, after all other plugins. */
+export const reasonsProbe = (take: (reasons: readonly string[]) => void): AnyPlugin =>
+  definePlugin({
+    name: "probe",
+    summary: "Remembers what was noted",
+    description: "",
+    group: "observability",
+    order: 9950,
+    phases: ["log"],
+    scopes: ["global"],
+    config: config({}),
+    example: {},
+    onError: "open",
+    create: () => ({
+      log({ reasons }) {
+        take([...reasons]);
+      },
+    }),
+  });

@@ -1,8 +1,13 @@
 // Numbers that look random and repeat with their seed, so that a run that failed can be run again.
+import { reportSeed } from "./failure-report.ts";
 
-/** The seed of this run: $SLUICE_TEST_SEED, else a new one. Print it with what failed. */
-export function seedOfRun(): number {
-  return Number(process.env["SLUICE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const chosen = Math.floor(Math.random() * 2 ** 31);
+
+/** The seed of this run, which the report of a failed test prints: $SLUICE_TEST_SEED, else the default or a new one. */
+export function seedOfRun(defaultSeed = chosen): number {
+  const seed = Number(process.env["SLUICE_TEST_SEED"] ?? defaultSeed);
+  reportSeed(seed);
+  return seed;
 }
 
 export class Random {

@@ -1,6 +1,7 @@
 // The recipes of docs/recipes.md against a gateway: their commands with the addresses of this machine, and what they give applications.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { outputOf } from "./child-output.ts";
 import { type Gateway, runCommand, startGateway } from "./gateway.ts";
 import { executable } from "./variants.ts";
 
@@ -59,9 +60,6 @@ export async function followRecipe(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const output = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`${heading}: ${output.join("\n")}`);
+  const { code, stdout, stderr } = await outputOf(child);
+  if (code !== 0) throw new Error(`${heading}: ${stdout}\n${stderr}`);
 }

@@ -1,5 +1,6 @@
 // A data plane in front of an origin that responds with the bytes of a test.
 import { type DataPlaneSketch, type RunningDataPlane, startDataPlane } from "./data-plane.ts";
+import type { Engine } from "./engines.ts";
 import { type Answer as Script, type Answerer, type Origin, startOrigin } from "./origin.ts";
 import { type Conversation, exchange, type ExchangeOptions } from "./raw-exchange.ts";
 
@@ -76,3 +77,14 @@ export async function startScriptedScene(
 }
 
 const plainAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain";
+
+/** A scene of this engine, and one that streams responses instead of buffering them. */
+export async function startScriptedScenes(
+  engine: Engine,
+): Promise<{ scene: ScriptedScene; streaming: ScriptedScene }> {
+  const listener = { engine };
+  return {
+    scene: await startScriptedScene({ listener }),
+    streaming: await startScriptedScene({ listener, service: { response_buffer_bytes: 0 } }),
+  };
+}

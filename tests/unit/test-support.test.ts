@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { bunTest } from "../support/bun-test.ts";
 import { needs, packages } from "../support/needs.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -14,33 +15,6 @@ beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "sluice-bun-test-"));
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
-
-/** Runs `bun test` over some files as this project does. */
-async function bunTest(
-  files: Readonly<Record<string, string>>,
-  { words = [], env = {} }: { words?: string[]; env?: Record<string, string> } = {},
-) {
-  const cwd = mkdtempSync(join(directory, "project-"));
-  const { test: section } = Bun.TOML.parse(read("bunfig.toml")) as {
-    test: { preload: string[] };
-  };
-  const preload = section.preload.map((path) => JSON.stringify(join(root, path)));
-  writeFileSync(join(cwd, "bunfig.toml"), `[test]\nroot = "."\npreload = [${preload}]\n`);
-  for (const [name, text] of Object.entries(files))
-    writeFileSync(join(cwd, `${name}.test.ts`), text.replaceAll("ROOT", root));
-  const child = Bun.spawn([process.execPath, "test", ...words], {
-    cwd,
-    env: { PATH: "/nonexistent", HOME: directory, ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const texts = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { code: await child.exited, text: texts.join("") };
-}
 
 const passing = 'import { test } from "bun:test";\ntest("passes", () => {});\n';
 

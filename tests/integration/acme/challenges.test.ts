@@ -101,14 +101,15 @@ test("a replacement worker serves it too", async () => {
   }
 });
 
-test("acme-tls/1 gets the challenge certificate, other protocols the usual one", async () => {
-  const pair = await createSelfSigned({
-    names: ["proved.test"],
-    addresses: [],
-    validDays: 1,
-    now: Date.now(),
-    proof: new Uint8Array(32),
+/** A certificate of proved.test. */
+const provedBy = (proof?: Uint8Array) =>
+  createSelfSigned({
+    ...{ names: ["proved.test"], addresses: [], validDays: 1, now: Date.now() },
+    ...(proof === undefined ? {} : { proof }),
   });
+
+test("acme-tls/1 gets the challenge certificate, other protocols the usual one", async () => {
+  const pair = await provedBy(new Uint8Array(32));
   await pool.showChallenges({ http: [], tls: [{ name: "proved.test", ...pair }] });
   const authority = { servername: "proved.test", ALPNProtocols: ["acme-tls/1"] };
   for (let time = 0; time < 10; time++) {
@@ -126,13 +127,7 @@ test("acme-tls/1 gets the challenge certificate, other protocols the usual one",
 });
 
 test("on the full engine too, whose connections stay open meanwhile", async () => {
-  const pair = await createSelfSigned({
-    names: ["proved.test"],
-    addresses: [],
-    validDays: 1,
-    now: Date.now(),
-    proof: new Uint8Array(32),
-  });
+  const pair = await provedBy(new Uint8Array(32));
   const session = connect(`https://127.0.0.1:${fullPort}`, { rejectUnauthorized: false });
   let goAways = 0;
   session.on("goaway", () => goAways++);
@@ -157,12 +152,7 @@ test("on the full engine too, whose connections stay open meanwhile", async () =
 });
 
 test("in-flight requests complete when an acceptor is added and removed", async () => {
-  const pair = await createSelfSigned({
-    names: ["proved.test"],
-    addresses: [],
-    validDays: 1,
-    now: Date.now(),
-  });
+  const pair = await provedBy();
   let isOver = false;
   const texts: string[] = [];
   const clients = Array.from({ length: 4 }, async () => {

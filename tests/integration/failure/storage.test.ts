@@ -4,16 +4,14 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { Gateway, type GatewayOptions, runCommand, startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { parseResponse, sendRaw } from "../../support/raw-http.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-failure-"));

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import http2 from "node:http2";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { selfSigned } from "../../support/certificate.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
@@ -20,10 +21,7 @@ const hello = [Buffer.from("hello")];
 const respond = (stream: ClientStream) => stream.respond(head(200), hello, true);
 
 /** Runs at the end of a test, last one first. */
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
+const ends = cleanupsOf(afterEach);
 
 function start(
   serve: (stream: ClientStream) => void,

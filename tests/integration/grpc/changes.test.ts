@@ -1,14 +1,12 @@
 // Open gRPC streams through changes of the configuration, and through a drain.
 import { afterEach, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type DataPlaneChange, startDataPlane } from "../../support/data-plane.ts";
 import { answerOpen, type Call, GrpcClient, startGrpcServer } from "../../support/grpc-calls.ts";
 import { eventually } from "../../support/poll.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function scene(streams: number) {
   const server = await startGrpcServer((call) => answerOpen(call, "first"));

@@ -1,21 +1,19 @@
 // Health through the whole product with two workers: overrides and check results apply to both at once and across changes.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 
 const WORKERS = 2;
 let gateway: Gateway;
-const cleanups: (() => unknown)[] = [];
+const cleanups = cleanupsOf(afterEach);
 
 beforeAll(async () => {
   gateway = await startGateway({ workers: WORKERS });
   await gateway.ok("PATCH", "/api/v1/settings", { debug_headers: true });
 });
 afterAll(() => gateway.stop());
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
 
 function origins(...names: string[]): Origin[] {
   return names.map((name) => {

@@ -8,14 +8,12 @@ import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import { diff } from "../../../src/snapshot/diff.ts";
 import { WorkerThread } from "../../../src/supervisor/worker-thread.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { compiled, configOf, service, target } from "../../unit/control/fixture.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const WORKERS = 3;
 /** Seconds between checks: less than the model allows, so that the test does not wait for the clock. */

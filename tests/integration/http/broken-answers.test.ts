@@ -3,17 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { engines } from "../../support/engines.ts";
 import { read } from "../../support/raw-exchange.ts";
 import { connectRaw } from "../../support/raw-http.ts";
-import { GET, type ScriptedScene, startScriptedScene } from "../../support/scripted-scene.ts";
+import { GET, type ScriptedScene, startScriptedScenes } from "../../support/scripted-scene.ts";
 
 describe.each(engines)("%s engine:", (engine) => {
   let scene: ScriptedScene;
   let streaming: ScriptedScene;
   beforeAll(async () => {
-    scene = await startScriptedScene({ listener: { engine } });
-    streaming = await startScriptedScene({
-      listener: { engine },
-      service: { response_buffer_bytes: 0 },
-    });
+    ({ scene, streaming } = await startScriptedScenes(engine));
   });
   afterAll(() => Promise.all([scene.stop(), streaming.stop()]));
 

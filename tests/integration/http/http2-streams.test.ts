@@ -37,6 +37,16 @@ const request = (path: string, method = "GET"): Field[] => [
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const lastConnection = () => scene.origin.connections[scene.origin.requests.at(-1)!.connection]!;
 
+/** All other responses only begin. */
+function answerOnly(complete: string, begin: string): void {
+  scene.origin.answer = ({ target }, connection) => {
+    if (target === complete) return OK;
+    connection.write(begin);
+    return null;
+  };
+}
+const OTHER = { outcome: "200", body: "ok" };
+
 describe("a target that breaks off", () => {
   const beginnings: [begin: string, why: string][] = [
     [
@@ -53,11 +63,7 @@ describe("a target that breaks off", () => {
     ],
   ];
   test.each(beginnings)("%j: the stream is reset, and others continue (%s)", async (begin, why) => {
-    scene.origin.answer = ({ target }, connection) => {
-      if (target === "/other") return OK;
-      connection.write(begin);
-      return null;
-    };
+    answerOnly("/other", begin);
     const client = await open();
     const stream = client.headers(request("/"));
     await client.untilBody(stream, "xxx");
@@ -67,10 +73,7 @@ describe("a target that breaks off", () => {
     const result = await client.result(stream);
     expect(result).toMatchObject({ outcome: "reset", isComplete: false, status: 200 });
     expect(result.reset).not.toBe(0);
-    expect(await client.result(client.headers(request("/other")))).toMatchObject({
-      outcome: "200",
-      body: "ok",
-    });
+    expect(await client.result(client.headers(request("/other")))).toMatchObject(OTHER);
   });
 
   test("before its response: 502 on the stream", async () => {
@@ -96,11 +99,7 @@ describe("a client that breaks off", () => {
     "%s: by RST_STREAM the request upstream is ended, and other streams continue",
     async (_, begin) => {
       const before = scene.origin.requests.length;
-      scene.origin.answer = ({ target }, connection) => {
-        if (target === "/other") return OK;
-        connection.write(begin);
-        return null;
-      };
+      answerOnly("/other", begin);
       const client = await open();
       const stream = client.headers(request("/"));
       await scene.origin.untilRequests(before + 1);
@@ -108,10 +107,7 @@ describe("a client that breaks off", () => {
       if (begin !== "") await client.untilBody(stream, "xxx");
       client.resetStream(stream);
       await eventually(() => connection.isClosed);
-      expect(await client.result(client.headers(request("/other")))).toMatchObject({
-        outcome: "200",
-        body: "ok",
-      });
+      expect(await client.result(client.headers(request("/other")))).toMatchObject(OTHER);
     },
   );
 

@@ -1,14 +1,12 @@
 // Responses of the gateway by configuration: maintenance, default site.
 import { afterEach, expect, test } from "bun:test";
 
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type DataPlaneSketch, startDataPlane } from "../../support/data-plane.ts";
 import { reply, startOrigin } from "../../support/origin.ts";
 import { sendRaw } from "../../support/raw-http.ts";
 
-const cleanUp: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of cleanUp.splice(0).reverse()) await stop();
-});
+const cleanUp = cleanupsOf(afterEach);
 
 async function scene(sketch: Omit<DataPlaneSketch, "services">) {
   const origin = startOrigin({ answer: () => reply("from the target") });

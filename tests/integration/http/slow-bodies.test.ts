@@ -1,5 +1,6 @@
 // Clients that send their bodies slowly: 408 when the gateway waits too long for the client, and never when the target is slow.
 import { afterEach, describe, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, type RawConnection } from "../../support/raw-http.ts";
@@ -13,10 +14,7 @@ const GRACE = 300;
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const PIECE = "x".repeat(10);
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function start(options: Options = {}): Promise<ScriptedScene> {
   const scene = await startScriptedScene({

@@ -183,6 +183,14 @@ describe("a foreign cookie", () => {
   });
 });
 
+async function drainSecond(scene: TargetScene): Promise<void> {
+  const targets = sketches(scene).map((target, index) => ({
+    ...target,
+    weight: index === 1 ? 0 : 100,
+  }));
+  await scene.gateway.apply({ services: [{ ...scene.service, targets }] });
+}
+
 describe("when its target", () => {
   /** The client must move, stay on the new target, and not go back. */
   async function expectMove(scene: TargetScene, cookie: string, from: string): Promise<string> {
@@ -241,11 +249,7 @@ describe("when its target", () => {
   test("is drained, its clients stay, and no others come", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "1");
-    const targets = sketches(scene).map((target, index) => ({
-      ...target,
-      weight: index === 1 ? 0 : 100,
-    }));
-    await scene.gateway.apply({ services: [{ ...scene.service, targets }] });
+    await drainSecond(scene);
     for (let turn = 0; turn < 4; turn++) {
       const next = await visit(scene, cookie);
       expect([next.target, next.setCookie]).toEqual(["1", null]);
@@ -256,11 +260,7 @@ describe("when its target", () => {
   test("is drained and fails, they move", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "1");
-    const targets = sketches(scene).map((target, index) => ({
-      ...target,
-      weight: index === 1 ? 0 : 100,
-    }));
-    await scene.gateway.apply({ services: [{ ...scene.service, targets }] });
+    await drainSecond(scene);
     scene.origins[1]!.answer = "close";
     await expectMove(scene, cookie, "1");
   });

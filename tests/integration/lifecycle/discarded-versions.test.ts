@@ -1,10 +1,10 @@
 // A version that is prepared and discarded leaves behavior, connections and shared memory as they were.
 import { afterEach, describe, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { decode } from "../../../src/model/decode.ts";
 import { streamRouteInput } from "../../../src/model/stream-route.ts";
 import type { StreamRoutePlan } from "../../../src/snapshot/snapshot.ts";
+import { cleanupsOf, stopsIn } from "../../support/cleanups.ts";
 import {
   type DataPlaneChange,
   freePort,
@@ -15,16 +15,9 @@ import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { udpTarget } from "../../support/udp.ts";
 import { probePlugin, Trail } from "../../support/probe-plugin.ts";
+import { seedOfRun } from "../../support/random.ts";
 
-const stack: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const each of stack.splice(0).reverse()) await each.stop();
-});
-
-const started = <T extends { stop(): unknown }>(each: T): T => {
-  stack.push(each);
-  return each;
-};
+const started = stopsIn(cleanupsOf(afterEach));
 
 const trail = new Trail();
 
@@ -266,7 +259,6 @@ test("random versions that are discarded leave behavior, connections and shared 
   const { origin, gateway } = await startScene();
   const ports = [freePort(), freePort()];
   await get(gateway);
-  const seed = randomBytes(4).readInt32LE();
   await fc.assert(
     fc.asyncProperty(
       fc.array(changes(origin, ports), { minLength: 1, maxLength: 3 }),
@@ -281,6 +273,6 @@ test("random versions that are discarded leave behavior, connections and shared 
         expect(origin.connections).toHaveLength(1);
       },
     ),
-    { seed, numRuns: 60 },
+    { seed: seedOfRun(), numRuns: 60 },
   );
 });

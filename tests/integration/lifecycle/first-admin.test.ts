@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import {
   type Gateway,
   type GatewayOptions,
@@ -14,10 +15,7 @@ const EMAIL = "ann@example.com";
 const PASSWORD = "quiet-harbor-lantern";
 const REMOTE = ["--admin", "0.0.0.0:0", "--admin-allow", "127.0.0.0/8"];
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-first-admin-"));

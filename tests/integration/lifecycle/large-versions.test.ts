@@ -1,6 +1,7 @@
 // Versions with thousands of objects: a worker takes them in slices and serves its clients meanwhile, and forgets what was discarded.
 import { afterEach, expect, test } from "bun:test";
 import { Pace } from "../../../src/pace.ts";
+import { cleanupsOf, stopsIn } from "../../support/cleanups.ts";
 import {
   type DataPlaneChange,
   type RunningDataPlane,
@@ -8,15 +9,7 @@ import {
 } from "../../support/data-plane.ts";
 import { startOrigin } from "../../support/origin.ts";
 
-const stack: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const each of stack.splice(0).reverse()) await each.stop();
-});
-
-const started = <T extends { stop(): unknown }>(each: T): T => {
-  stack.push(each);
-  return each;
-};
+const started = stopsIn(cleanupsOf(afterEach));
 
 /** Objects in one slice. */
 const MOST = 50;

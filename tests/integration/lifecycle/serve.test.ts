@@ -1,14 +1,12 @@
 // The whole product as a process: it starts, serves, is restarted and stopped.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "../../support/gateway.ts";
 import { type Origin, type OriginOptions, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, parseResponse, sendRaw } from "../../support/raw-http.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function gatewayFor(options: GatewayOptions = {}): Promise<Gateway> {
   const gateway = await startGateway(options);

@@ -7,7 +7,7 @@ import { curl } from "../../support/curl.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "./people.ts";
-import { ask, GET, mirrored, useListeners } from "./world.ts";
+import { ask, echoed, GET, mirrored, useListeners } from "./world.ts";
 
 const { api, listener } = useListeners();
 const people = usePeople(api);
@@ -185,13 +185,7 @@ test("WebSockets and large bodies pass", async () => {
       .digest("hex"),
   ).toBe(createHash("sha256").update(bytes).digest("hex"));
   const socket = new WebSocket(`wss://127.0.0.1:${port}/echo`, { tls } as unknown as string[]);
-  const heard = await new Promise((resolve, reject) => {
-    socket.onopen = () => socket.send("hello");
-    socket.onmessage = ({ data }) => resolve(data);
-    socket.onerror = reject;
-  });
-  expect(heard).toBe("hello");
-  socket.close();
+  expect(await echoed(socket, "hello")).toBe("hello");
   echo.stop(true);
 });
 

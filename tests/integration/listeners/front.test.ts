@@ -8,7 +8,7 @@ import { freePort } from "../../support/data-plane.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import { ask, GET, hold, mirrored, talk, useListeners } from "./world.ts";
+import { ask, echoed, GET, hold, mirrored, talk, useListeners } from "./world.ts";
 
 const { api, listener } = useListeners();
 
@@ -233,13 +233,7 @@ test("uploads, downloads and WebSockets pass as without the front", async () => 
     const socket = new WebSocket(`${url.replace("http", "ws")}/echo`, {
       tls: { rejectUnauthorized: false },
     } as unknown as string[]);
-    const heard = await new Promise((resolve, reject) => {
-      socket.onopen = () => socket.send("hello");
-      socket.onmessage = ({ data }) => resolve(data);
-      socket.onerror = reject;
-    });
-    expect(heard).toBe("hello");
-    socket.close();
+    expect(await echoed(socket, "hello")).toBe("hello");
   }
   echo.stop(true);
 });

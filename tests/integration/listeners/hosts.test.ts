@@ -1,6 +1,6 @@
 // Listeners with host names of their own: which one a request is for, what shares a port, and TLS names beside the Host.
 import { beforeAll, describe, expect, test } from "bun:test";
-import { connect } from "node:http2";
+import { type ClientHttp2Session, connect } from "node:http2";
 import { freePort } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
 import { ask, talk, useListeners } from "./world.ts";
@@ -94,6 +94,14 @@ describe("several listeners at one port", () => {
   });
 });
 
+/** The status of a request to the host on an open connection. */
+const statusOn = (client: ClientHttp2Session, host: string) =>
+  new Promise((resolve) => {
+    const stream = client.request({ ":path": "/", ":authority": host });
+    stream.on("response", (head) => resolve(head[":status"]));
+    stream.resume();
+  });
+
 describe("a listener with host names", () => {
   test("serves no other host, whatever routes exist", async () => {
     const { port } = await shared({ alone: ["own.test"] });
@@ -105,18 +113,16 @@ describe("a listener with host names", () => {
   test("changes them for open connections", async () => {
     const { port, ids } = await shared({ moving: ["before.test"] });
     const client = connect(`http://127.0.0.1:${port}`);
-    const status = (host: string) =>
-      new Promise((resolve) => {
-        const stream = client.request({ ":path": "/", ":authority": host });
-        stream.on("response", (head) => resolve(head[":status"]));
-        stream.resume();
-      });
-    expect([await status("before.test"), await status("after.test")]).toEqual([200, 404]);
+    expect([await statusOn(client, "before.test"), await statusOn(client, "after.test")]).toEqual([
+      200, 404,
+    ]);
     const answer = await api.call(`PATCH /listeners/${ids["moving"]}`, {
       body: { hosts: ["after.test"] },
     });
     expect(answer.status).toBe(200);
-    expect([await status("before.test"), await status("after.test")]).toEqual([404, 200]);
+    expect([await statusOn(client, "before.test"), await statusOn(client, "after.test")]).toEqual([
+      404, 200,
+    ]);
     client.close();
   });
 
@@ -153,16 +159,14 @@ describe("a listener with host names", () => {
       { max_connections: 1000 },
     );
     const client = connect(`http://127.0.0.1:${port}`);
-    const status = (host: string) =>
-      new Promise((resolve) => {
-        const stream = client.request({ ":path": "/", ":authority": host });
-        stream.on("response", (head) => resolve(head[":status"]));
-        stream.resume();
-      });
-    expect([await status("younger.test"), await status("older.test")]).toEqual([200, 200]);
+    expect([await statusOn(client, "younger.test"), await statusOn(client, "older.test")]).toEqual([
+      200, 200,
+    ]);
     await api.call("DELETE /routes/old%20front");
     expect((await api.call(`DELETE /listeners/${ids["old front"]}`)).status).toBe(200);
-    expect([await status("younger.test"), await status("older.test")]).toEqual([200, 404]);
+    expect([await statusOn(client, "younger.test"), await statusOn(client, "older.test")]).toEqual([
+      200, 404,
+    ]);
     client.close();
   });
 

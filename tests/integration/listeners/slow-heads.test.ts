@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, type RawConnection, sendRaw } from "../../support/raw-http.ts";
@@ -14,10 +15,7 @@ const TIME = 300;
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const GET = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 type Options = NonNullable<Parameters<typeof startScriptedScene>[0]>;
 
@@ -47,6 +45,14 @@ function trickle(client: RawConnection | Socket, piece: string): void {
 async function outlast(client: { readonly isClosed: boolean }): Promise<void> {
   const until = performance.now() + 2500;
   await eventually(() => client.isClosed || performance.now() > until);
+}
+
+async function expectPatience({ port }: ScriptedScene): Promise<void> {
+  const client = await open(port);
+  trickle(client, "G");
+  await outlast(client);
+  expect(client.isClosed).toBeFalse();
+  client.reset();
 }
 
 describe("a head that does not arrive in time gets 408", () => {
@@ -186,11 +192,7 @@ describe("no other client is disconnected", () => {
 
   test("on direct listeners, where Bun's timeouts apply", async () => {
     const scene = await start({ max_connections: 0 });
-    const client = await open(scene.port);
-    trickle(client, "G");
-    await outlast(client);
-    expect(client.isClosed).toBeFalse();
-    client.reset();
+    await expectPatience(scene);
   });
 
   test("with 0, where they apply as well", async () => {
@@ -199,11 +201,7 @@ describe("no other client is disconnected", () => {
       listener: { max_connections: 100 },
     });
     cleanups.push(() => scene.stop());
-    const client = await open(scene.port);
-    trickle(client, "G");
-    await outlast(client);
-    expect(client.isClosed).toBeFalse();
-    client.reset();
+    await expectPatience(scene);
   });
 });
 

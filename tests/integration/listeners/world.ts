@@ -117,3 +117,14 @@ export function ask(
     });
   });
 }
+
+/** What comes back for a message over a new WebSocket, which is closed then. */
+export async function echoed(socket: WebSocket, message: string): Promise<unknown> {
+  const heard = await new Promise((resolve, reject) => {
+    socket.onopen = () => socket.send(message);
+    socket.onmessage = ({ data }) => resolve(data);
+    socket.onerror = reject;
+  });
+  socket.close();
+  return heard;
+}

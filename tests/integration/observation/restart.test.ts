@@ -7,6 +7,7 @@ import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import { WorkerPool } from "../../../src/supervisor/worker-pool.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
@@ -19,10 +20,7 @@ import {
   target,
 } from "../../unit/control/fixture.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const WORKERS = 4;
 

@@ -5,13 +5,11 @@ import type { ResponseDraft } from "../../../src/pdk/context.ts";
 import { type AnyPlugin, definePlugin, httpScopes } from "../../../src/pdk/definition.ts";
 import { config } from "../../../src/pdk/fields.ts";
 import { selfSigned } from "../../support/certificate.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type PluginSketch, startDataPlane } from "../../support/data-plane.ts";
 import { startHttp2Target, type StreamHandler } from "../upstream-http2/target.ts";
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterEach);
 
 const plugin = (name: string, order: number, response: (draft: ResponseDraft) => void): AnyPlugin =>
   definePlugin({

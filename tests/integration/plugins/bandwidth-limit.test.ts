@@ -1,13 +1,11 @@
 // bandwidth-limit on a real data plane, with a clock of its own: no byte passes before its time, and none is lost.
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 type Sketch = Parameters<typeof pluginScene>[0];
 

@@ -1,12 +1,10 @@
 // blocklist on a real data plane with a server of lists: what is asked, who is denied, and what happens when a list fails.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
 
-const endings: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
-});
+const endings = cleanupsOf(afterEach);
 
 /** A server with lists by their paths, and the requests for them. */
 function listServer(lists: Record<string, string>) {

@@ -17,6 +17,10 @@ export interface CacheScene {
   ): Promise<string[]>;
   /** Other settings, and nothing stored. */
   use(config: Record<string, unknown>): Promise<void>;
+  /** The default settings and response. */
+  reset(): Promise<void>;
+  /** From another port of this machine. */
+  serveFrom(port: number): Promise<void>;
 }
 
 export const wordOf = ({ headers }: SceneAnswer) => headers.get("x-cache-status") ?? "";
@@ -28,7 +32,7 @@ export const fresh = (body: string, headers: Record<string, string> = {}) =>
 const HOUR_MS = 3_600_000;
 
 /** Fields of a service whose requests do not end when the clock is put forward while they are under way. */
-export const patient = {
+const patient = {
   connect_timeout: HOUR_MS,
   response_timeout: HOUR_MS,
   read_timeout: HOUR_MS,
@@ -59,6 +63,8 @@ export async function cacheScene(
     ...sketch,
     answer: (request) => own.answer(request),
   });
+  const use: CacheScene["use"] = (next) =>
+    scene.apply({ plugins: [{ name: "response-cache", config: next }] });
   return {
     scene,
     get answer() {
@@ -74,6 +80,12 @@ export async function cacheScene(
       for (let at = 0; at < count; at++) words.push(wordOf(await scene.get(path, headers)));
       return words;
     },
-    use: (next) => scene.apply({ plugins: [{ name: "response-cache", config: next }] }),
+    use,
+    async reset() {
+      own.answer = () => fresh("ok");
+      await use({});
+    },
+    serveFrom: (port) =>
+      scene.apply({ services: [{ name: "web", targets: [{ port }], ...patient }] }),
   };
 }

@@ -1,5 +1,6 @@
 // crowdsec on a real gateway with four workers: one request at a time for all of them, a secret that stays inside, and metrics.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { statusesFrom, statusFrom } from "../../support/crowdsec.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { LocalApi } from "../../support/local-api.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
@@ -30,16 +31,7 @@ afterAll(async () => {
   await origin.stop(true);
 });
 
-const status = async (address: string) => {
-  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/`, {
-    keepalive: false,
-    headers: { "X-Forwarded-For": address },
-  });
-  await response.arrayBuffer();
-  return response.status;
-};
-const statuses = async (address: string) =>
-  new Set(await Promise.all(Array.from({ length: WORKERS * 8 }, () => status(address))));
+const statuses = (address: string) => statusesFrom(gateway.httpPort, address, WORKERS);
 const metrics = async () =>
   readMetrics(await (await gateway.api("GET", "/metrics")).text(), "prometheus");
 
@@ -61,7 +53,7 @@ test("all workers deny after one request for the changes", async () => {
 });
 
 test("the reason is in the list of requests", async () => {
-  await status("192.0.2.7");
+  await statusFrom(gateway.httpPort, "192.0.2.7");
   const found = await eventually(async () => {
     const requests = await gateway.ok("GET", "/api/v1/requests?status=403");
     return requests.find((each: object) => JSON.stringify(each).includes("192.0.2.7"));

@@ -4,6 +4,7 @@ import { connect, createServer } from "node:net";
 import { decode } from "../../../src/model/decode.ts";
 import { streamRouteInput } from "../../../src/model/stream-route.ts";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { LocalApi } from "../../support/local-api.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -12,10 +13,7 @@ import { eventually } from "../../support/poll.ts";
 /** So short that tests do not wait for it. */
 const POLL = 0.1;
 
-const endings: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
-});
+const endings = cleanupsOf(afterEach);
 
 function localApi(): LocalApi {
   const api = new LocalApi();

@@ -2,15 +2,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import mirror from "../../../src/plugins/mirror.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { pluginScene, type PluginScene, type Seen } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 type Sketch = Parameters<typeof pluginScene>[0];
 

@@ -19,12 +19,7 @@ beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  world.provider.lie = {};
-  world.provider.document = {};
-  world.provider.intercept = () => null;
-  await world.configure();
-});
+beforeEach(() => world.reset());
 
 describe("an id token is refused", () => {
   test.each<[string, Lie]>([

@@ -9,12 +9,7 @@ beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  world.provider.lie = {};
-  world.provider.document = {};
-  world.provider.intercept = () => null;
-  await world.configure();
-});
+beforeEach(() => world.reset());
 
 describe("a session", () => {
   test("returns to the page and identifies the user to the application", async () => {

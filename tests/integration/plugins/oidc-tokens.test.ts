@@ -11,12 +11,7 @@ beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  world.provider.lie = {};
-  world.provider.document = {};
-  world.provider.intercept = () => null;
-  await world.configure();
-});
+beforeEach(() => world.reset());
 
 describe("tokens", () => {
   const renewing = { answer: { expires_in: 1 }, refreshes: true };

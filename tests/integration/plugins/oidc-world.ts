@@ -54,6 +54,14 @@ export class World {
     await this.scene.apply({ plugins: [{ name: "oidc", config: { ...base, issuer, ...config } }] });
   }
 
+  /** `configure`, with a provider that tells the truth. */
+  async reset(): Promise<void> {
+    this.provider.lie = {};
+    this.provider.document = {};
+    this.provider.intercept = () => null;
+    await this.configure();
+  }
+
   async get(path: string, jar: Jar, headers: Record<string, string> = {}): Promise<SceneAnswer> {
     const cookie = [jar.header["Cookie"], headers["Cookie"]].filter(Boolean).join("; ");
     const answer = await this.scene.get(path, {

@@ -13,12 +13,7 @@ beforeAll(async () => {
   world = await World.start();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  world.provider.lie = {};
-  world.provider.document = {};
-  world.provider.intercept = () => null;
-  await world.configure();
-});
+beforeEach(() => world.reset());
 
 describe("with a certified provider", () => {
   test("a user logs in, is identified to the application, and logs out", async () => {

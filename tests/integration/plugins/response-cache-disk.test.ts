@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
@@ -22,10 +23,7 @@ import { connectRaw } from "../../support/raw-http.ts";
 const KIB = 1024;
 const MIB = 1_048_576;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-cache-"));

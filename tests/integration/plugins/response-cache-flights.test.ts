@@ -9,6 +9,7 @@ import { diff, diffRoutes } from "../../../src/snapshot/diff.ts";
 import { PluginCaches } from "../../../src/supervisor/plugin-caches.ts";
 import { RouteStore } from "../../../src/supervisor/route-store.ts";
 import { WorkerThread } from "../../../src/supervisor/worker-thread.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type OriginConnection, reply, startOrigin } from "../../support/origin.ts";
 import { plugins } from "../../support/plugins.ts";
 import { eventually } from "../../support/poll.ts";
@@ -23,10 +24,7 @@ import {
 } from "../../unit/control/fixture.ts";
 import { freePort } from "../../unit/supervisor/fixture.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 const WORKERS = 3;
 const unscoped = { service_id: null, route_id: null, consumer_id: null, stream_route_id: null };

@@ -2,23 +2,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { sendRaw } from "../../support/raw-http.ts";
-import { type CacheScene, cacheScene, Clock, fresh, patient, wordOf } from "./cache-scene.ts";
+import { type CacheScene, cacheScene, Clock, fresh, wordOf } from "./cache-scene.ts";
 
 let cache: CacheScene;
 const clock = new Clock();
 
-const serveFrom = (port: number) =>
-  cache.scene.apply({ services: [{ name: "web", targets: [{ port }], ...patient }] });
-
 beforeAll(async () => {
   cache = await cacheScene();
-  await serveFrom(cache.scene.originPort);
+  await cache.serveFrom(cache.scene.originPort);
 });
 afterAll(() => cache.scene.stop());
-beforeEach(async () => {
-  cache.answer = () => fresh("ok");
-  await cache.use({});
-});
+beforeEach(() => cache.reset());
 
 /** The origin's response with these headers, or 304 to a request with the tag. */
 const tagged =
@@ -201,7 +195,7 @@ test("headers that Connection names are neither stored nor sent, and those of pr
     },
   });
   const { originPort, plane } = cache.scene;
-  await serveFrom(origin.port);
+  await cache.serveFrom(origin.port);
   const names: string[][] = [];
   for (let at = 0; at < 2; at++) {
     const request = "GET /hop HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n";
@@ -213,7 +207,7 @@ test("headers that Connection names are neither stored nor sent, and those of pr
   expect(names[1]).toContain("x-c");
   expect(names[1]).toContain("age");
   expect(names[1]).not.toContain("proxy-authentication-info");
-  await serveFrom(originPort);
+  await cache.serveFrom(originPort);
   origin.stop(true);
 });
 

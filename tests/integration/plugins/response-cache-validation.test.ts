@@ -1,23 +1,17 @@
 // response-cache and time: validation, stale responses, what unsafe requests and HEAD do to what is stored.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
-import { type CacheScene, cacheScene, Clock, fresh, patient, wordOf } from "./cache-scene.ts";
+import { type CacheScene, cacheScene, Clock, fresh, wordOf } from "./cache-scene.ts";
 
 let cache: CacheScene;
 const clock = new Clock();
 
-const serveFrom = (port: number) =>
-  cache.scene.apply({ services: [{ name: "web", targets: [{ port }], ...patient }] });
-
 beforeAll(async () => {
   cache = await cacheScene();
-  await serveFrom(cache.scene.originPort);
+  await cache.serveFrom(cache.scene.originPort);
 });
 afterAll(() => cache.scene.stop());
-beforeEach(async () => {
-  cache.answer = () => fresh("ok");
-  await cache.use({});
-});
+beforeEach(() => cache.reset());
 
 /** Has a second left when it is put forward the next time. */
 const aging = (body: string, headers: Record<string, string> = {}) =>
@@ -200,12 +194,12 @@ describe("stale_if_error", () => {
     await cache.use({ stale_if_error: 60 });
     cache.answer = () => aging("one");
     await outlive("/k");
-    await serveFrom(1);
+    await cache.serveFrom(1);
     const stale = await until("/k", "STALE");
     expect([stale.status, stale.body]).toEqual([200, "one"]);
     expect(stale.headers.has("proxy-status")).toBe(false);
     expect((await cache.get("/other")).status).toBe(502);
-    await serveFrom(cache.scene.originPort);
+    await cache.serveFrom(cache.scene.originPort);
   });
 
   test.each([

@@ -1,30 +1,15 @@
 // script on a real data plane: what handlers can do, what they cannot reach, and that nothing they do hurts the worker.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { definePlugin } from "../../../src/pdk/definition.ts";
-import { config } from "../../../src/pdk/fields.ts";
 import { eventually } from "../../support/poll.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
+import { reasonsProbe } from "../../support/probe-plugin.ts";
 
 let scene: PluginScene;
 let reasons: readonly string[] = [];
 
 /** Sees what was noted. */
-const probe = definePlugin({
-  name: "probe",
-  summary: "Remembers what was noted",
-  description: "",
-  group: "observability",
-  order: 2000,
-  phases: ["log"],
-  scopes: ["global"],
-  config: config({}),
-  example: {},
-  onError: "open",
-  create: () => ({
-    log(context) {
-      reasons = [...context.reasons];
-    },
-  }),
+const probe = reasonsProbe((noted) => {
+  reasons = noted;
 });
 
 beforeAll(async () => {

@@ -1,29 +1,14 @@
 // waf-lite on a real data plane: attacks in all the clothes they wear, and ordinary requests that must pass.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { definePlugin } from "../../../src/pdk/definition.ts";
-import { config } from "../../../src/pdk/fields.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
+import { reasonsProbe } from "../../support/probe-plugin.ts";
 import { wafAttacks, wafOrdinary } from "./waf-lite-corpus.ts";
 
 let scene: PluginScene;
 let reasons: readonly string[] = [];
 /** Sees what was noted. */
-const probe = definePlugin({
-  name: "probe",
-  summary: "Remembers what was noted",
-  description: "",
-  group: "observability",
-  order: 9950,
-  phases: ["log"],
-  scopes: ["global"],
-  config: config({}),
-  example: {},
-  onError: "open",
-  create: () => ({
-    log(context) {
-      reasons = [...context.reasons];
-    },
-  }),
+const probe = reasonsProbe((noted) => {
+  reasons = noted;
 });
 
 beforeAll(async () => {

@@ -1,5 +1,6 @@
 // Clients that belong to a target are led to it by every worker, and after a restart too.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import { QuickConnection, type QuickReply } from "../../support/quick-http.ts";
@@ -7,10 +8,7 @@ import { startOrigins } from "./probing.ts";
 
 const USERS = Array.from({ length: 12 }, (_, index) => `user-${index}`);
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function setUp(service: Record<string, unknown>): Promise<Gateway> {
   const origins = startOrigins(4);

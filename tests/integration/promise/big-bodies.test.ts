@@ -1,5 +1,6 @@
 // Bodies pass through at the speed of the slower side, in constant memory, and stop when the client disconnects.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import {
@@ -18,10 +19,7 @@ const PAUSE_MS = 1500;
 /** Far less than the bodies, so that none is kept as a whole. */
 const MOST_GROWTH_MB = 60;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function scene(): Promise<{ gateway: Gateway; origin: BigOrigin }> {
   const origin = startBigOrigin({ pauseMs: PAUSE_MS });

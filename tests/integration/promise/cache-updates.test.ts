@@ -1,12 +1,14 @@
 // A cache for four workers under load while its pages change: after the reply to an update or a purge no client gets an older page.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { Random, seedOfRun } from "../../support/random.ts";
 
 const PAGES = 64;
 const READERS = 16;
 const WRITERS = 4;
 /** Changes in all, which every page sees many times. */
 const CHANGES = Number(process.env["SLUICE_CACHE_CHANGES"] ?? 10_000);
+const random = new Random(seedOfRun());
 
 let gateway: Gateway;
 let origin: ReturnType<typeof Bun.serve>;
@@ -35,7 +37,7 @@ beforeAll(async () => {
       }
       const version = String(versions[page]);
       // Sometimes the page is on its way while it changes.
-      if (Math.random() < 0.2) await new Promise((resolve) => setTimeout(resolve, 1));
+      if (random.chance(0.2)) await new Promise((resolve) => setTimeout(resolve, 1));
       const headers = { "Cache-Control": "max-age=600", "Surrogate-Key": `w${page % WRITERS} all` };
       return new Response(version, { headers });
     },
@@ -54,7 +56,7 @@ afterAll(async () => {
 /** Reads random pages until `isOver`, and compares them with what had been required before. */
 async function read(seen: { hits: number; stale: string[] }, isOver: () => boolean) {
   for (let n = 0; !isOver(); n++) {
-    const page = Math.floor(Math.random() * PAGES);
+    const page = random.between(0, PAGES);
     const atLeast = required[page] ?? 0;
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${pathOf(page)}`, {
       // New connections go to other workers.
@@ -76,9 +78,9 @@ const purgesOf = (path: string, writer: string) => [
 /** Changes pages of one writer: mostly by requests of clients, which invalidate, otherwise at the origin with a purge. */
 async function write(writer: number, count: number) {
   for (let n = 0; n < count; n++) {
-    const page = Math.floor(Math.random() * (PAGES / WRITERS)) * WRITERS + writer;
+    const page = random.between(0, PAGES / WRITERS) * WRITERS + writer;
     const path = pathOf(page);
-    if (Math.random() < 0.75) {
+    if (random.chance(0.75)) {
       const url = `http://127.0.0.1:${gateway.httpPort}${path}`;
       const { status } = await fetch(url, { method: "PUT", keepalive: n % 4 !== 0 });
       if (status !== 204) throw new Error(`an update got ${status}`);

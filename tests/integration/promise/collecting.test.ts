@@ -1,5 +1,6 @@
 // Which responses are buffered and arrive with their length, and which are streamed.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import {
   type DataPlaneSketch,
   type RunningDataPlane,
@@ -13,10 +14,7 @@ import { connectRaw, parseResponse, type ParsedResponse } from "../../support/ra
 const DEFAULT_RESPONSE_BUFFER_BYTES = 1_048_576;
 const get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 interface Scene {
   readonly origin: Origin;

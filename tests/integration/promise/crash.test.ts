@@ -1,5 +1,6 @@
 // After a kill -9 the last acknowledged configuration is there and served, at most with the one change that was on its way, whole.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { callOf, carryOut, readEverything, worldOf } from "./carry-out.ts";
@@ -16,10 +17,7 @@ const LONGEST_WAIT_MS = 6;
 const CROWD = 12;
 const CROWDS = 10;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 test("a kill -9 at any moment of 200 changes loses nothing acknowledged and leaves no partial change", async () => {
   const seed = seedOfRun();

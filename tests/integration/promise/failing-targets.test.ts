@@ -1,5 +1,6 @@
 // Targets that die and come back under load: no client notices, as long as one of them works.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { OriginProcess } from "../../support/origin-process.ts";
 import { eventually } from "../../support/poll.ts";
@@ -10,10 +11,7 @@ const CONNECTIONS = 48;
 const STRETCH = 2000;
 const METHODS = ["GET", "GET", "GET", "PUT", "DELETE"];
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 /** Clients that ask again as soon as they have an answer, on connections that stay open. */
 class Load {

@@ -1,14 +1,12 @@
 // A stopping gateway completes requests in flight: bodies in both directions; idle connections do not delay it.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 async function scene(answer: Origin["answer"]): Promise<{ gateway: Gateway; origin: Origin }> {
   const origin = startOrigin({ answer });

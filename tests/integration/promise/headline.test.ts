@@ -1,5 +1,6 @@
 // A change is in force in every worker when its reply arrives, and no other client notices it.
 import { afterEach, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { carryOut } from "./carry-out.ts";
@@ -11,10 +12,7 @@ const CHANGES = 500;
 const WORKERS = 4;
 const CONNECTIONS = 40;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 test("after each of 500 random changes every worker serves it at once, and no other request fails", async () => {
   const seed = seedOfRun();

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
+import { outputOf } from "../../support/child-output.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "../listeners/people.ts";
@@ -110,12 +111,9 @@ describe("with openssl", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [out, err] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    if ((await child.exited) !== 0) throw new Error(`openssl ${words.join(" ")}: ${err}`);
-    return out + err;
+    const { code, stdout, stderr } = await outputOf(child);
+    if (code !== 0) throw new Error(`openssl ${words.join(" ")}: ${stderr}`);
+    return stdout + stderr;
   };
   const file = (name: string) => Bun.file(join(directory, name));
 

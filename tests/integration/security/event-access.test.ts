@@ -16,14 +16,13 @@ let before: EventClient[] = [];
 beforeAll(async () => {
   gateway = await startGateway();
   before = await Promise.all([follow({}), follow({}, "?kinds=config")]);
-  await gateway.ok("POST", "/api/v1/users", {
-    email: email("root"),
-    name: "root",
-    role: "admin",
-    password,
-  });
-  admin = await signIn("root");
+  await createRoot();
 });
+async function createRoot(): Promise<void> {
+  const user = { email: email("root"), name: "root", role: "admin", password };
+  await gateway.ok("POST", "/api/v1/users", user);
+  admin = await signIn("root");
+}
 afterAll(() => gateway?.stop());
 afterEach(() => {
   for (const stream of streams.splice(0)) stream.close();
@@ -176,13 +175,7 @@ describe("a stream ends at once", () => {
     // From here on no client is allowed: the gateway starts anew for the rest.
     await gateway.stop();
     gateway = await startGateway();
-    await gateway.ok("POST", "/api/v1/users", {
-      email: email("root"),
-      name: "root",
-      role: "admin",
-      password,
-    });
-    admin = await signIn("root");
+    await createRoot();
   });
 });
 

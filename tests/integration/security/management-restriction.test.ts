@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import {
   type Gateway,
   type GatewayOptions,
@@ -26,10 +27,7 @@ const { test: testElsewhere } = needs("another address");
 const { test: testIpv6 } = needs("ipv6");
 const hasIpv6 = lackOf("ipv6") === null;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "sluice-restriction-"));

@@ -2,6 +2,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { freePort } from "../../support/data-plane.ts";
+import { untilListening } from "../../support/listening.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import { useGateway } from "../api/client.ts";
@@ -35,16 +36,7 @@ async function echoProcess(name: string): Promise<{ port: number; child: Bun.Sub
     data(socket, chunk) { socket.write("${name}:" + chunk); } } });`;
   const child = Bun.spawn([process.execPath, "-e", program], { stdin: "ignore" });
   children.push(child);
-  await eventually(
-    () =>
-      new Promise<boolean>((done) => {
-        const probe = connect({ port, host: "127.0.0.1" }, () => {
-          probe.destroy();
-          done(true);
-        });
-        probe.on("error", () => done(false));
-      }),
-  );
+  await untilListening(port);
   return { port, child };
 }
 

@@ -1,15 +1,13 @@
 // One exchange with a target: trailers, interim responses, streams in both directions, pauses; HTTP/2 and HTTP/1.1 alike.
 import { afterAll, expect, test } from "bun:test";
 import type { BodySource } from "../../../src/dataplane/client-body.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { eventually } from "../../support/poll.ts";
 import { http1Transport, http2Transport, RecordedExchange } from "./recorded-exchange.ts";
 import { type Field, startScriptedTarget } from "./scripted-target.ts";
 import { startHttp2Target, type StreamHandler } from "./target.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 async function http2(handle: StreamHandler) {
   const target = await startHttp2Target(handle);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { IncomingHttpHeaders, SecureServerOptions, ServerHttp2Stream } from "node:http2";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { Authority, type Leaf } from "../../support/authority.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type ServiceSketch, startDataPlane } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -10,13 +11,10 @@ import { startHttp2Target } from "./target.ts";
 
 let authority: Authority;
 let leaf: Leaf;
-const stops: (() => unknown)[] = [];
+const stops = cleanupsOf(afterAll);
 beforeAll(async () => {
   authority = await Authority.create("root");
   leaf = await authority.sign({ addresses: ["127.0.0.1"] });
-});
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 
 type Active = NonNullable<NonNullable<ServiceSketch["health"]>["active"]>;

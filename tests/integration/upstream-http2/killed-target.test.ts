@@ -1,12 +1,10 @@
 // Targets in processes of Node, killed under load: idempotent requests go elsewhere, and nothing is left behind.
 import { afterAll, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 /** Responds after some milliseconds with the request's body, or with its name. */
 const PROGRAM = `

@@ -1,5 +1,6 @@
 // Targets that break HTTP/2 (RFC 9113): each gets a failure that names it, and no byte passes as something else.
 import { afterAll, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import {
   encodeFields,
@@ -11,10 +12,7 @@ import {
   startScriptedTarget,
 } from "./scripted-target.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 async function scene(script: Script, service: object = {}) {
   const target = startScriptedTarget(script);

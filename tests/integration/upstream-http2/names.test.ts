@@ -1,15 +1,13 @@
 // Sessions to targets with names: one for each address under load, and none to an address that is gone.
 import { afterAll, expect, test } from "bun:test";
 import type { ServerHttp2Stream } from "node:http2";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import { type DnsRecord, startDnsServer } from "../../support/dns-server.ts";
 import { eventually } from "../../support/poll.ts";
 import { type Http2Target, startHttp2Target } from "./target.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 const a = (...values: string[]): DnsRecord[] => values.map((value) => ({ type: "A", value }));
 

@@ -1,14 +1,12 @@
 // Requests and responses over HTTP/2 targets: bodies in both directions, trailers, interim responses, errors.
 import { afterAll, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import type { ServerHttp2Stream } from "node:http2";
 import { eventually } from "../../support/poll.ts";
 import { echo, startHttp2Target, type StreamHandler } from "./target.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 async function scene(handle: StreamHandler, service: object = {}) {
   const target = await startHttp2Target(handle);

@@ -1,15 +1,13 @@
 // The sessions of a target: one for many requests, replaced without loss when the target or its limits say so.
 import { afterAll, expect, test } from "bun:test";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type ServiceSketch, startDataPlane } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
 import { frames, type Script, startScriptedTarget } from "./scripted-target.ts";
 import { http2Target, RecordedExchange } from "./recorded-exchange.ts";
 import { startHttp2Target, type StreamHandler } from "./target.ts";
 
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+const stops = cleanupsOf(afterAll);
 
 async function gatewayOf(port: number, service: Partial<ServiceSketch> = {}) {
   const sketch = { name: "app", protocol: "h2c" as const, ...service, targets: [{ port }] };

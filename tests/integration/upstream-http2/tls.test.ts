@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import tls from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { type ServiceSketch, startDataPlane } from "../../support/data-plane.ts";
 import { reply } from "../../support/origin.ts";
 import { startHttp2Target } from "./target.ts";
@@ -15,14 +16,11 @@ import { startHttp2Target } from "./target.ts";
 let authority: Authority;
 let leaf: Leaf;
 let client: Leaf;
-const stops: (() => unknown)[] = [];
+const stops = cleanupsOf(afterAll);
 beforeAll(async () => {
   authority = await Authority.create("root");
   leaf = await authority.sign({ names: ["inside.test"], addresses: ["127.0.0.1"] });
   client = await authority.sign({ names: ["client.test"] });
-});
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 
 async function respond(

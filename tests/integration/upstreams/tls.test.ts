@@ -5,6 +5,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Authority, type Leaf } from "../../support/authority.ts";
 import { selfSigned } from "../../support/certificate.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import { freePort, type ServiceSketch, startDataPlane } from "../../support/data-plane.ts";
 import { reply } from "../../support/origin.ts";
 import { startDnsServer } from "../../support/dns-server.ts";
@@ -12,14 +13,11 @@ import { startDnsServer } from "../../support/dns-server.ts";
 let root: Authority;
 let other: Authority;
 let between: Authority;
-const stops: (() => unknown)[] = [];
+const stops = cleanupsOf(afterAll);
 beforeAll(async () => {
   root = await Authority.create("root");
   other = await Authority.create("other");
   between = await Authority.create("between", root);
-});
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
 });
 
 interface SecureOrigin {

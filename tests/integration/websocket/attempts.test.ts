@@ -1,6 +1,7 @@
 // WebSocket handshakes and several targets: which failures are retried, and sticky sessions.
 import { afterEach, expect, test } from "bun:test";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { cleanupsOf } from "../../support/cleanups.ts";
 import {
   freePort,
   type RunningDataPlane,
@@ -11,10 +12,7 @@ import { startFullQueue } from "../../support/full-queue.ts";
 import { eventually } from "../../support/poll.ts";
 import { handshake, ManualTarget, Peer, switching } from "./peer.ts";
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const cleanups = cleanupsOf(afterEach);
 
 interface Setting {
   readonly first: ManualTarget;

@@ -5,13 +5,11 @@ import { join } from "node:path";
 import { SessionList } from "../../../src/auth/session-list.ts";
 import { Sessions } from "../../../src/auth/sessions.ts";
 import { compileStored } from "../../../src/control/stored.ts";
-import { configs } from "../../../src/control-plane.ts";
-import { Changes } from "../../../src/control/change.ts";
 import { createLog } from "../../../src/log.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import { openStore, temporaryDirectory } from "../store/fixture.ts";
-import { at, context, options, recorded, Steps } from "../control/fixture.ts";
+import { at, changesOf, context, options, recorded } from "../control/fixture.ts";
 import { userOf } from "./fixture.ts";
 
 const root = userOf("root", "admin");
@@ -27,16 +25,7 @@ function scene(dataDir: string) {
   const log = createLog({ level: "error", format: "json", sink: () => {} });
   const table = store.with((tables) => new SessionTable(tables));
   const current = compileStored(store.load(), context);
-  const rollout = new Steps();
-  const changes = new Changes({
-    store,
-    rollout,
-    clock,
-    log,
-    current,
-    configs,
-    context: () => context,
-  });
+  const changes = changesOf({ store, clock, log, current });
   const sessions = new Sessions({ store: table, changes, clock, log });
   const stored = () => {
     using database = new Database(join(dataDir, "sluice.db"), { readonly: true });

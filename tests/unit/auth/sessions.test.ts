@@ -4,14 +4,12 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type Session, Sessions, type SignIn } from "../../../src/auth/sessions.ts";
 import { compileStored } from "../../../src/control/stored.ts";
-import { configs } from "../../../src/control-plane.ts";
-import { Changes } from "../../../src/control/change.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Fact } from "../../../src/model/fact.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import { openStore, temporaryDirectory } from "../store/fixture.ts";
-import { at, context, recorded, Steps } from "../control/fixture.ts";
+import { at, changesOf, context, recorded } from "../control/fixture.ts";
 
 const visit = {
   method: "password",
@@ -32,17 +30,8 @@ function scene(dataDir: string) {
   /** As after a start. `record`: writes facts. */
   const open = (record = (facts: readonly Fact[]) => opened.store.record(facts)) => {
     const current = compileStored(opened.store.load(), context);
-    const rollout = new Steps();
     const store = { commit() {}, record };
-    const changes = new Changes({
-      store,
-      rollout,
-      clock,
-      log,
-      current,
-      configs,
-      context: () => context,
-    });
+    const changes = changesOf({ store, clock, log, current });
     const sessions = new Sessions({ store: table, changes, clock, log });
     const begin = (userId: string, signIn: SignIn = visit) =>
       recorded(changes, () => sessions.create(userId, signIn));

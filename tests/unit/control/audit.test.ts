@@ -3,10 +3,8 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { compileStored } from "../../../src/control/stored.ts";
-import { configs } from "../../../src/control-plane.ts";
 import { AdminNetworks, localAccess } from "../../../src/control/admin-network.ts";
 import { AuditLog } from "../../../src/control/audit.ts";
-import { Changes } from "../../../src/control/change.ts";
 import { TargetStates } from "../../../src/control/health/target-states.ts";
 import { createServices } from "../../../src/control/services.ts";
 import { SettingsUseCases } from "../../../src/control/settings.ts";
@@ -16,7 +14,7 @@ import { firstConfiguration } from "../../../src/store/first-configuration.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { Store } from "../../../src/store/store.ts";
 import { temporaryDirectory } from "../store/fixture.ts";
-import { at, context, options, Steps } from "./fixture.ts";
+import { at, changesOf, context, options } from "./fixture.ts";
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -38,17 +36,8 @@ function scene(dataDir: string) {
   const store = Store.open({ dataDir, log });
   if (store.isEmpty())
     store.begin(firstConfiguration(listeners, at), { at, actor: "test", summary: "" });
-  const rollout = new Steps();
   const current = compileStored(store.load(), context);
-  const changes = new Changes({
-    store,
-    rollout,
-    clock,
-    log,
-    current,
-    configs,
-    context: () => context,
-  });
+  const changes = changesOf({ store, clock, log, current });
   const audit = new AuditLog({ store: store.audit, changes, clock, log });
   const states = new TargetStates(TargetBoard.create(1), clock);
   return {

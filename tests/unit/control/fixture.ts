@@ -1,11 +1,11 @@
 // A control plane between a store and workers that only record calls.
 import { compileStored } from "../../../src/control/stored.ts";
-import { createControlPlane } from "../../../src/control-plane.ts";
+import { configs, createControlPlane } from "../../../src/control-plane.ts";
 import type { AuditRange, AuditStore, AuditEntry } from "../../../src/model/audit-entry.ts";
 import type { Fact, StoredSecondFactor } from "../../../src/model/fact.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import { plugins } from "../../support/plugins.ts";
-import type { Changes } from "../../../src/control/change.ts";
+import { Changes } from "../../../src/control/change.ts";
 import {
   ChangeConflict,
   type ChangeEvent,
@@ -207,6 +207,19 @@ export function recorded<T>(changes: Pick<Changes, "record">, decide: () => Reco
   return result.value as T;
 }
 
+/** Changes over this store, with a rollout that always succeeds. */
+export const changesOf = (
+  parts: Pick<ConstructorParameters<typeof Changes>[0], "store" | "clock" | "log" | "current">,
+): Changes => new Changes({ ...parts, rollout: new Steps(), configs, context: () => context });
+
+/** A store of tokens without any. */
+export const noTokens = {
+  loadAdminToken: () => null,
+  loadUse: () => [],
+  writeUse() {},
+  removeUse() {},
+};
+
 export function controlPlane(
   config: GatewayConfig = configOf({}),
   now = () => Date.parse(at),
@@ -220,12 +233,7 @@ export function controlPlane(
     store: steps,
     auditStore: steps,
     sessionStore: { load: () => [], ended: () => [], keepEnded() {} },
-    tokenStore: {
-      loadAdminToken: () => null,
-      loadUse: () => [],
-      writeUse() {},
-      removeUse() {},
-    },
+    tokenStore: noTokens,
     totpStore: steps.totp,
     credentialUseStore: { load: () => [], write() {}, remove() {} },
     plugins: context.plugins,

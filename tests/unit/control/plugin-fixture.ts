@@ -10,7 +10,7 @@ import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import { definePlugin, httpScopes } from "../../../src/pdk/definition.ts";
 import * as fields from "../../../src/pdk/fields.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
-import { configOf, context, options, Steps } from "./fixture.ts";
+import { configOf, context, noTokens, options, Steps } from "./fixture.ts";
 
 const described = { description: "x" };
 const shared = {
@@ -78,12 +78,7 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
     auditStore: steps,
     revisionStore: { list: () => [], get: () => null, since: () => [] } as never,
     sessionStore: { load: () => [], ended: () => [], keepEnded() {} },
-    tokenStore: {
-      loadAdminToken: () => null,
-      loadUse: () => [],
-      writeUse() {},
-      removeUse() {},
-    },
+    tokenStore: noTokens,
     totpStore: { get: () => null, all: () => [], remove() {} },
     credentialUseStore: {
       load: () => [...use].map(([id, last_used_at]) => ({ id, last_used_at })),

@@ -10,8 +10,7 @@ import { createLog } from "../../../src/log.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import { TotpTable } from "../../../src/store/totp.ts";
 import { userOf } from "../auth/fixture.ts";
-import { MemorySource } from "./memory-source.ts";
-import { TestNode } from "./node.ts";
+import { type TestNode, twoNodes } from "./node.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:15Z");
 const STEP_MS = 30_000;
@@ -27,18 +26,6 @@ interface CodePeer {
 interface SessionPeer {
   readonly changes: TestNode["changes"];
   readonly sessions: Sessions;
-}
-
-function twoNodes() {
-  const source = new MemorySource();
-  const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
-  return {
-    source,
-    nodes,
-    [Symbol.dispose]() {
-      for (const node of nodes) node.close();
-    },
-  };
 }
 
 test("a code that two nodes get in the same turn is right on one of them", async () => {

@@ -7,8 +7,7 @@ import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { AcmeStateTable } from "../../../src/store/acme.ts";
 import { eventually } from "../../support/poll.ts";
-import { MemorySource } from "./memory-source.ts";
-import { TestNode } from "./node.ts";
+import { type TestNode, twoNodes } from "./node.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 const box = new SecretBox(new Uint8Array(32));
@@ -16,18 +15,6 @@ const PROOFS: Proofs = {
   http: [{ token: "token", answer: "token.thumbprint" }],
   tls: [{ name: "a.example", cert: "CERT", key: "PRIVATE KEY" }],
 };
-
-function twoNodes() {
-  const source = new MemorySource();
-  const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
-  return {
-    source,
-    nodes,
-    [Symbol.dispose]() {
-      for (const node of nodes) node.close();
-    },
-  };
-}
 
 const statesOf = ({ store }: TestNode) =>
   Object.fromEntries(store.with((context) => new AcmeStateTable(context)).load());

@@ -20,7 +20,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { context } from "../control/fixture.ts";
 import { at, openStore, temporaryDirectory } from "../store/fixture.ts";
 import type { EntrySource, Term } from "../../../src/fleet/source.ts";
-import { Crash } from "./memory-source.ts";
+import { Crash, MemorySource } from "./memory-source.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 
@@ -162,4 +162,17 @@ export class TestNode {
     this.store.close();
     this.#directory[Symbol.dispose]();
   }
+}
+
+/** n1 and n2 over one log; `using` closes them. */
+export function twoNodes() {
+  const source = new MemorySource();
+  const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
+  return {
+    source,
+    nodes,
+    [Symbol.dispose]() {
+      for (const node of nodes) node.close();
+    },
+  };
 }

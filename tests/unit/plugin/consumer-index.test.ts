@@ -8,6 +8,7 @@ import {
 } from "../../../src/snapshot/consumer-records.ts";
 import type { ConsumerPlan, CredentialPlan } from "../../../src/snapshot/snapshot.ts";
 import { ConsumerStore } from "../../../src/supervisor/consumer-store.ts";
+import { noCredential } from "../../support/data-plane.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 
 interface Model {
@@ -18,17 +19,6 @@ interface Model {
 const POOL = 60;
 
 const hashOf = (index: number): string => Bun.SHA256.hash(`key ${index}`, "hex");
-
-const plain = {
-  name: null,
-  identifier: null,
-  algorithm: null,
-  publicKey: null,
-  expiresAt: null,
-  hash: null,
-  secret: null,
-  previous: null,
-} as const;
 
 const changeOf = <T>(upserts: readonly T[], removals: readonly string[] = []) => ({
   size: upserts.length,
@@ -62,7 +52,7 @@ function credentialOf(place: number, consumerId: string, random: Random): Creden
   const id = `k${place}`;
   if (place % 3 !== 0)
     return {
-      ...plain,
+      ...noCredential,
       id,
       consumerId,
       type: random.pick(["basic", "jwt", "hmac"]),
@@ -72,7 +62,7 @@ function credentialOf(place: number, consumerId: string, random: Random): Creden
     };
   const generation = random.between(0, 4);
   return {
-    ...plain,
+    ...noCredential,
     id,
     consumerId,
     type: "key",
@@ -157,7 +147,7 @@ test("equals a plain map in every version, while later ones are written, committ
 
 const alice: ConsumerPlan = { id: "1", username: "alice", customId: null, groups: [] };
 const key: CredentialPlan = {
-  ...plain,
+  ...noCredential,
   id: "2",
   consumerId: "1",
   type: "key",
@@ -215,7 +205,7 @@ test("every field of a credential comes back", () => {
     secret: "s\u0000\u{1f600}",
     previous: { hash: null, secret: "before", until: 3 },
   };
-  for (const plan of [full, { ...full, previous: null }, { ...full, ...plain }, key])
+  for (const plan of [full, { ...full, previous: null }, { ...full, ...noCredential }, key])
     expect(decodeCredential(encodeCredential(plan))).toEqual(plan);
 });
 

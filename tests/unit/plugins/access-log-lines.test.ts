@@ -6,6 +6,7 @@ import { Queue } from "../../../src/plugins/access-log/queue.ts";
 import { Redaction } from "../../../src/plugins/access-log/redaction.ts";
 import type { Subject } from "../../../src/plugins/access-log/subject.ts";
 import { PendingLines } from "../../../src/plugins/access-log/pending-records.ts";
+import { Random, seedOfRun } from "../../support/random.ts";
 
 const written = (write: (out: LineBuffer) => void): string => {
   const out = new LineBuffer();
@@ -34,7 +35,7 @@ describe("milliseconds", () => {
 
   test("any number is written as JSON would", () => {
     for (let at = 0; at < 20_000; at++) {
-      const ms = Math.random() * 10 ** (at % 9);
+      const ms = random.next() * 10 ** (at % 9);
       expect(written((out) => out.milliseconds(ms))).toBe(asJson(ms));
     }
   });
@@ -71,8 +72,8 @@ const redaction = new Redaction({ headers: ["cookie"], query: ["token"], ip: "fu
   Buffer.from("key"),
 );
 const nothing = { request_headers: [], response_headers: [] };
-const anyOf = <T>(values: readonly T[]): T =>
-  values[Math.floor(Math.random() * values.length)] as T;
+const random = new Random(seedOfRun());
+const anyOf = <T>(values: readonly T[]): T => random.pick(values);
 const NONE: readonly string[] = [];
 
 /** Each fact is one of a few, so that some of them are those of the line before. */
@@ -99,7 +100,7 @@ function anySubject(): { subject: Subject; expected: Record<string, unknown> } {
     upstreamStatus: anyOf([null, 200]),
     bytesIn: anyOf([0, 5]),
     bytesOut: anyOf([0, 64]),
-    durationMs: Math.random() * 100,
+    durationMs: random.next() * 100,
     firstByteMs: anyOf([null, 0.25]),
     targetId: anyOf([null, "t-0"]),
     attempts: anyOf([0, 1, 2]),

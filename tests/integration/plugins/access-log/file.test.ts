@@ -12,14 +12,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { cleanupsOf } from "../../../support/cleanups.ts";
 import { pluginScene, type PluginScene } from "../../../support/plugin-scene.ts";
 import { eventually } from "../../../support/poll.ts";
 import { type LogFolder, logFolder, quick } from "./log-scene.ts";
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const step of undo.splice(0).reverse()) await step();
-});
+const undo = cleanupsOf(afterEach);
 
 function newFolder(elsewhere: string | null = null): LogFolder {
   const folder = logFolder(elsewhere);

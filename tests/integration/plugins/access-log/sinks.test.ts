@@ -1,16 +1,14 @@
 // Remote sinks of access-log: what they receive, and that requests do not wait for slow or unreachable ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
+import { cleanupsOf } from "../../../support/cleanups.ts";
 import { pluginScene, type PluginScene } from "../../../support/plugin-scene.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { freePort } from "../../../support/data-plane.ts";
 import { eventually } from "../../../support/poll.ts";
 import { quick } from "./log-scene.ts";
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const step of undo.splice(0).reverse()) await step();
-});
+const undo = cleanupsOf(afterEach);
 
 async function sceneWith(
   sink: Record<string, unknown>,
@@ -205,17 +203,22 @@ describe("tcp", () => {
   });
 });
 
+async function udpServer() {
+  const received: string[] = [];
+  const server = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    socket: { data: (_, datagram) => void received.push(datagram.toString()) },
+  });
+  undo.push(() => server.close());
+  return { server, received };
+}
+
 const SYSLOG =
   /^<134>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [!-~]+ gate \d+ access-log - \{.*"target":"\/one".*\}$/;
 
 describe("syslog", () => {
   test("receives datagrams by RFC 5424, with severities by status", async () => {
-    const received: string[] = [];
-    const server = await Bun.udpSocket({
-      hostname: "127.0.0.1",
-      socket: { data: (_, datagram) => void received.push(datagram.toString()) },
-    });
-    undo.push(() => server.close());
+    const { server, received } = await udpServer();
     const scene = await sceneWith({
       syslog: { address: `127.0.0.1:${server.port}`, app_name: "gate" },
     });
@@ -262,12 +265,7 @@ test("a log server with an untrusted certificate, or one for another name, recei
 });
 
 test("udp receives a datagram for each line, however long", async () => {
-  const received: string[] = [];
-  const server = await Bun.udpSocket({
-    hostname: "127.0.0.1",
-    socket: { data: (_, datagram) => void received.push(datagram.toString()) },
-  });
-  undo.push(() => server.close());
+  const { server, received } = await udpServer();
   const scene = await sceneWith({
     udp: { address: `127.0.0.1:${server.port}`, format: "template", template: "${request.target}" },
   });
