@@ -9,6 +9,7 @@ const sources = rules.flatMap(({ id, patterns }) =>
 );
 
 test.each(sources)("%s matches in linear time", (_, source) => {
-  // As regex-safety.ts asks, with more time, because no request waits.
-  expect(checkSync(source, "", { timeout: 15_000 }).status).toBe("safe");
+  // As regex-safety.ts asks, with any time, because no request waits: work is limited, not time.
+  const times = { timeout: null, seedingTimeout: null, incubationTimeout: null };
+  expect(checkSync(source, "", { ...times, attackTimeout: null }).status).toBe("safe");
 });

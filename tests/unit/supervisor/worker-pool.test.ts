@@ -151,10 +151,13 @@ describe("a worker that is replaced by a new thread", () => {
     await using fixture = poolOf(snapshotOf(1), { silentMs: 2_000 });
     const { pool, rollout } = fixture;
     await pool.start();
+    // Until its successor has started, however long that takes.
+    fixture.setTimes({ silentMs: PATIENT_MS });
     const faults: Fault[] = [{ worker: 0, kind: "loop", place: "serve" }];
     await rollout.prepare(snapshotOf(2, { faults }));
     await rollout.activate(2);
     const retiring = await pool.renew(pool.slots[0]!);
+    fixture.setTimes({ silentMs: 2_000 });
     // By its heartbeat: long before this time.
     expect(await pool.retire(retiring!, { timeoutMs: 3_600_000, lingerMs: 0 })).toBe(0);
     expect(rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
