@@ -55,7 +55,8 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
 
   await page.getByRole("link", { name: "Services", exact: true }).click();
   await page.getByRole("link", { name: "Create the first service" }).click();
-  await page.getByLabel("Name").fill("web");
+  await page.getByRole("heading", { name: "New service" }).waitFor();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("web");
   await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await page.getByLabel("Port").fill("3000");
   await page.getByRole("button", { name: "Create" }).click();
