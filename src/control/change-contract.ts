@@ -4,6 +4,7 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import { ApiError } from "../model/error.ts";
+import { shortList } from "../model/short-list.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
@@ -28,7 +29,7 @@ export class OlderNodes extends ApiError {
     parts: readonly string[],
     nodes: readonly { readonly name: string; readonly version: string }[],
   ) {
-    const names = nodes.map(({ name, version }) => `node ${name} runs ${version}`).join(", ");
+    const names = shortList(nodes.map(({ name, version }) => `node ${name} runs ${version}`));
     const does = nodes.length === 1 ? "does" : "do";
     const them = nodes.length === 1 ? "it" : "them";
     super(
