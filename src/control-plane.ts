@@ -14,6 +14,7 @@ import type { TargetBoard } from "./shared-memory/target-board.ts";
 import type { ListenAddress } from "./snapshot/address-overlap.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import type { PluginCatalogue } from "./snapshot/plugin-config.ts";
+import { RegexChecker } from "./snapshot/regex-thread.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./control/admin-network.ts";
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
@@ -114,6 +115,8 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly sharedRollups?: SharedRollups;
   /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
+  /** Entry file of the thread that checks regular expressions. Default: this thread checks them. */
+  readonly regexCheckerUrl?: URL;
   /** Name servers, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
@@ -181,7 +184,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const observers = [rows, ...observation.observers];
   const rollout = new ObservedRollout(options.rollout, observers, current.snapshot);
   const states = new TargetStates(targetBoard, clock);
-  const changes = new Changes({ ...options, configs, rollout });
+  const regexes = new RegexChecker({ url: options.regexCheckerUrl ?? null });
+  const changes = new Changes({ ...options, configs, rollout, regexes });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const events = createEvents(options, { changes, audit });
@@ -213,7 +217,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
-    discovery: createDiscovery(options, { changes, ...publication }),
+    discovery: createDiscovery(options, { changes, regexes, ...publication }),
     preflight: createPreflight(options, { changes, dnsAccess, acme }),
     acmeAccounts: own.acme_accounts,
     dnsAccess,
@@ -283,7 +287,7 @@ function createAdminNetworks(
 
 const createDiscovery = (
   options: ControlPlaneOptions,
-  parts: Pick<DiscoveryOptions, "changes" | "applications">,
+  parts: Pick<DiscoveryOptions, "changes" | "applications" | "regexes">,
 ): DiscoverySources =>
   new DiscoverySources({
     ...options,
