@@ -1,5 +1,4 @@
 // Composes the control plane: the use cases around the one path of change; knows no HTTP and no storage.
-import { createHmac } from "node:crypto";
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { Certificate } from "./model/certificate.ts";
@@ -20,7 +19,7 @@ import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
 import { Auth, type AuthOptions } from "./auth/auth.ts";
-import { LoginThrottle } from "./auth/throttle.ts";
+import { createThrottle, type LoginFailureStore } from "./auth/throttle.ts";
 import { Alerts } from "./observe/alerts/alerts.ts";
 import { AlertEngine, type AlertEngineOptions } from "./observe/alerts/engine.ts";
 import { Applications } from "./applications/applications.ts";
@@ -87,6 +86,8 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
   readonly credentialUseStore: UseStore;
+  /** Failed sign-ins, which count after a restart. Default: a restart forgets them. */
+  readonly loginFailureStore?: LoginFailureStore;
   /** Overrides of target health; a fleet needs it. */
   readonly overrideStore?: OverrideStore;
   /** The root of the local CA. Default: none at the start. */
@@ -363,14 +364,6 @@ function createAccess(
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
   const sso = new SingleSignOn({ ...options, ...parts });
   return { users, sessions, secondFactors, account, auth, sso, transfer, cutOff, throttle };
-}
-
-/** In a fleet, other nodes see the keys: an account may be a password in the wrong field. */
-function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrottle {
-  if (fleet === undefined) return new LoginThrottle(clock);
-  const keyOf = (text: string) =>
-    createHmac("sha256", box.derive("login throttle")).update(text).digest("base64url");
-  return new LoginThrottle(clock, undefined, keyOf);
 }
 
 function createEvents(
