@@ -1,5 +1,6 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
 import { decodeText } from "../import/transfer/source.ts";
+import { Pace } from "../pace.ts";
 import { decoderOf } from "./content-coding.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { findAmbiguity } from "../model/json-ambiguity.ts";
@@ -17,12 +18,18 @@ export interface BodyLimits {
   readonly deadlineMs: number;
 }
 
+const LARGE = 65_536;
+
 const LIMITS: BodyLimits = { maxBytes: MAX_BODY_BYTES, deadlineMs: BODY_DEADLINE_MS };
 
 /** The parsed body; throws 408, 413, 415 or 400. */
 export async function readJson(request: Request, limits = LIMITS): Promise<unknown> {
   requireJson(request.headers.get("content-type"));
-  return parseJson(await readText(request, limits));
+  const text = await readText(request, limits);
+  const value = parseJson(text);
+  // What is made of a large body takes as long again: requests that came meanwhile go first.
+  if (text.length > LARGE) await new Pace().rest();
+  return value;
 }
 
 function requireJson(contentType: string | null): void {

@@ -254,6 +254,8 @@ export class Changes extends ChangeListeners {
     const pace = new Pace(SLICE);
     const mutated = request.mutate(draft, pace);
     const value = mutated instanceof Promise ? await mutated : mutated;
+    // Decoding a large object has taken long.
+    if (pace.isDue()) await pace.rest();
     const { configs, context } = this.#options;
     applyDraftRules(draft, request.by, { ...context(), configs, force: request.force === true });
     draft.runChecks();
@@ -269,6 +271,7 @@ export class Changes extends ChangeListeners {
     const isSent = (id: string) => draft.pathOf(id) !== null;
     const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
+    if (pace.isDue()) await pace.rest();
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, { ...request, pace });
     await this.#serve(next, event, pace);

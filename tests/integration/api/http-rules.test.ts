@@ -10,7 +10,7 @@ describe("If-None-Match of a read", () => {
   const read = (path: string, method: string, field: string) =>
     fetch(`${api.url}/api/v1${path}`, { method, headers: { "if-none-match": field } });
 
-  test.each(["/settings", "/sso", "/services/known"])(
+  test.each(["/settings", "/sso", "/services", "/services/known"])(
     "%s: 304 without a body, with the ETag, for what the client has",
     async (path) => {
       await api.call("POST /services", { body: { name: "known" } });
