@@ -125,7 +125,7 @@ BUILD_FLAGS = --compile --bytecode --bytecode-depth=1 --format=esm --splitting -
 
 dist/sluice: $(SOURCES) dist/ui/embedded.js dist/packed/recheck.js package.json bun.lock tsconfig.json | setup
 	@$(BUN) scripts/api-types.ts
-	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts src/plugin-reader.ts --outfile dist/sluice
+	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts src/plugin-reader.ts src/regex-checker.ts --outfile dist/sluice
 
 # What is large and seldom needed is compressed in the executable.
 dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup

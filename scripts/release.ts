@@ -13,7 +13,9 @@ const root = resolve(import.meta.dir, "..");
 const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
 /** Flags of `bun build`, from the Makefile. */
 const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
-const program = ["src/main.ts", "src/worker.ts", "src/importer.ts", "src/plugin-reader.ts"];
+const program = ["main", "worker", "importer", "plugin-reader", "regex-checker"].map(
+  (name) => `src/${name}.ts`,
+);
 
 /** The repository that builds the release, of which `sluice version --check` asks. */
 const [, repository] =

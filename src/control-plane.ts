@@ -1,5 +1,4 @@
 // Composes the control plane: the use cases around the one path of change; knows no HTTP and no storage.
-import { createHmac } from "node:crypto";
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { Certificate } from "./model/certificate.ts";
@@ -14,12 +13,13 @@ import type { TargetBoard } from "./shared-memory/target-board.ts";
 import type { ListenAddress } from "./snapshot/address-overlap.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import type { PluginCatalogue } from "./snapshot/plugin-config.ts";
+import { RegexChecker } from "./snapshot/regex-thread.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./control/admin-network.ts";
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
 import { Auth, type AuthOptions } from "./auth/auth.ts";
-import { LoginThrottle } from "./auth/throttle.ts";
+import { createThrottle, type LoginFailureStore } from "./auth/throttle.ts";
 import { Alerts } from "./observe/alerts/alerts.ts";
 import { AlertEngine, type AlertEngineOptions } from "./observe/alerts/engine.ts";
 import { Applications } from "./applications/applications.ts";
@@ -86,6 +86,8 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
   readonly credentialUseStore: UseStore;
+  /** Failed sign-ins, which count after a restart. Default: a restart forgets them. */
+  readonly loginFailureStore?: LoginFailureStore;
   /** Overrides of target health; a fleet needs it. */
   readonly overrideStore?: OverrideStore;
   /** The root of the local CA. Default: none at the start. */
@@ -114,6 +116,8 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly sharedRollups?: SharedRollups;
   /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
+  /** Entry file of the thread that checks regular expressions. Default: this thread checks them. */
+  readonly regexCheckerUrl?: URL;
   /** Name servers, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
@@ -181,7 +185,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const observers = [rows, ...observation.observers];
   const rollout = new ObservedRollout(options.rollout, observers, current.snapshot);
   const states = new TargetStates(targetBoard, clock);
-  const changes = new Changes({ ...options, configs, rollout });
+  const regexes = new RegexChecker({ url: options.regexCheckerUrl ?? null });
+  const changes = new Changes({ ...options, configs, rollout, regexes });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const events = createEvents(options, { changes, audit });
@@ -213,7 +218,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
-    discovery: createDiscovery(options, { changes, ...publication }),
+    discovery: createDiscovery(options, { changes, regexes, ...publication }),
     preflight: createPreflight(options, { changes, dnsAccess, acme }),
     acmeAccounts: own.acme_accounts,
     dnsAccess,
@@ -283,7 +288,7 @@ function createAdminNetworks(
 
 const createDiscovery = (
   options: ControlPlaneOptions,
-  parts: Pick<DiscoveryOptions, "changes" | "applications">,
+  parts: Pick<DiscoveryOptions, "changes" | "applications" | "regexes">,
 ): DiscoverySources =>
   new DiscoverySources({
     ...options,
@@ -359,14 +364,6 @@ function createAccess(
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
   const sso = new SingleSignOn({ ...options, ...parts });
   return { users, sessions, secondFactors, account, auth, sso, transfer, cutOff, throttle };
-}
-
-/** In a fleet, other nodes see the keys: an account may be a password in the wrong field. */
-function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrottle {
-  if (fleet === undefined) return new LoginThrottle(clock);
-  const keyOf = (text: string) =>
-    createHmac("sha256", box.derive("login throttle")).update(text).digest("base64url");
-  return new LoginThrottle(clock, undefined, keyOf);
 }
 
 function createEvents(

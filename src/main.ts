@@ -277,6 +277,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     pluginDirectory,
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
+    regexCheckerUrl: new URL("./regex-checker.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
     ...inFleet(fleet),

@@ -181,7 +181,7 @@ async function run(
       origin: `${protocol}//${request.headers.get("host") ?? "localhost"}`,
       body,
     });
-    return reply instanceof Response ? reply : toResponse(reply);
+    return reply instanceof Response ? reply : await toResponse(reply);
   } catch (error) {
     exchange.failure = { error };
     return new Response(null, { status: 500 });
@@ -202,7 +202,7 @@ function withFleet(endpoint: Endpoint, fleet: FleetView | null): Endpoint {
     const write: FleetWrite = { requires, waitMs, committed: null };
     fleet.expect(call.principal, write);
     const reply = await endpoint.answer(call);
-    const response = reply instanceof Response ? reply : toResponse(reply);
+    const response = reply instanceof Response ? reply : await toResponse(reply);
     const headers = await nodesHeaders(fleet, write);
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;

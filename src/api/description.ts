@@ -75,7 +75,10 @@ export function writeResponses(schema: string) {
         ...etagHeader,
         ...revisionHeader,
         "X-Dry-Run": { description: "true: nothing was changed", schema: { type: "string" } },
-        "X-Warning": { description: "Valid, but probably a mistake", schema: { type: "string" } },
+        "X-Warning": {
+          description: "Valid, but probably a mistake: at most ten sentences, and how many more",
+          schema: { type: "string" },
+        },
       },
       content: json(ref(schema)),
     },
@@ -89,7 +92,10 @@ export function deleteResponses() {
       description: "Every worker serves the change",
       headers: {
         ...revisionHeader,
-        "X-Deleted": { description: "Other objects that were deleted", schema: { type: "string" } },
+        "X-Deleted": {
+          description: "Other objects that were deleted: at most ten, and how many more",
+          schema: { type: "string" },
+        },
       },
       content: json(ref("Deleted")),
     },

@@ -2,6 +2,7 @@
 import type { FleetView, FleetWrite } from "../control/fleet-view.ts";
 import { type NodeRequirement, shortageOf } from "../control/node-requirement.ts";
 import { ApiError, invalid } from "../model/error.ts";
+import { shortList } from "../model/short-list.ts";
 
 const WAIT = "wait";
 const REQUIRE_HEADER = "Sluice-Require-Nodes";
@@ -53,7 +54,7 @@ export async function nodesHeaders(
   // The change is made; without the database only the others are unknown.
   const reach = await fleet.reach(committed, waitMs).catch(() => null);
   if (reach === null) return { "sluice-nodes": "1/?" };
-  const missing = reach.missing.map(({ name, state }) => `${name};${state}`).join(", ");
+  const missing = shortList(reach.missing.map(({ name, state }) => `${name};${state}`));
   return {
     "sluice-nodes": `${reach.live}/${reach.nodes}`,
     ...(missing === "" ? {} : { "sluice-nodes-missing": missing }),
@@ -87,7 +88,8 @@ export const fleetHeaders = {
     schema: { type: "string" },
   },
   "Sluice-Nodes-Missing": {
-    description: "`n2;lagging, n3;away`: the nodes that do not serve it, with their states",
+    description:
+      "`n2;lagging, n3;away`: the nodes that do not serve it, with their states: the first ten, and how many more",
     schema: { type: "string" },
   },
 };

@@ -50,7 +50,8 @@ const introduction = [
   "Configures the gateway at run time. A change returns 200 only when every worker serves it.",
   "An error is an object with one field `error`: a message that says what is wrong. PUT replaces an object, absent fields return" +
     " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
-    " `?dry_run=1` validates a change without making it; `If-Match` with an `ETag` makes it only if the object is unchanged.",
+    " `?dry_run=1` validates a change without making it; `If-Match` with an `ETag` makes it only if the object is unchanged." +
+    " `If-None-Match` with the `ETag` of a read gets 304 while it is unchanged. A body may have the `Content-Encoding` gzip, deflate or br.",
   "Before the first user exists, every client of this address has full access. From then on, a session cookie," +
     " an `Authorization` header with `Bearer` and a token, or an `X-Admin-Token` header is required.",
 ].join("\n\n");

@@ -1,5 +1,6 @@
 // Builds the responses of the management API: JSON, one form of error, security headers.
 import { ApiError } from "../model/error.ts";
+import { Pace, type Steps } from "../pace.ts";
 import type { Reply } from "./endpoint.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -12,12 +13,26 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   "referrer-policy": "no-referrer",
 };
 
-export function toResponse(reply: Reply): Response {
-  const response = new Response(JSON.stringify(reply.body), {
+export async function toResponse(reply: Reply): Promise<Response> {
+  const { body } = reply;
+  const text = Array.isArray(body)
+    ? await new Pace({ objects: 1000, ms: 20 }).run(listText(body))
+    : JSON.stringify(body);
+  const response = new Response(text, {
     headers: { "content-type": JSON_TYPE, ...reply.headers },
   });
   for (const cookie of reply.cookies ?? []) response.headers.append("set-cookie", cookie);
   return response;
+}
+
+/** As `JSON.stringify`, in steps: a list of 100,000 routes takes most of a second. */
+function* listText(items: readonly unknown[]): Steps<string> {
+  const texts: string[] = [];
+  for (const item of items) {
+    texts.push(JSON.stringify(item) ?? "null");
+    yield;
+  }
+  return `[${texts.join(",")}]`;
 }
 
 /** `{"error": message}`; for an unexpected failure the message holds the request id only. */

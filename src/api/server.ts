@@ -8,6 +8,7 @@ import { docsHeaders } from "./docs.ts";
 import { EventStreams, type EventStreamsOptions, isEventStream } from "./event-stream.ts";
 import { type Admission, createGuard } from "./guard.ts";
 import { createNodeReader } from "./node-reader.ts";
+import { withoutKnown } from "./preconditions.ts";
 import { Refusals } from "./refusals.ts";
 import { errorMessage, securityHeaders, toErrorResponse } from "./reply.ts";
 import type { StatusSource } from "./routes/status.ts";
@@ -80,6 +81,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
         const [{ status }, message] = [response, errorMessage(error, requestId)];
         refusals.record(request, { pathname, peer: peerAddress, status, message });
       }
+      response = withoutKnown(request, response);
       const headers = new Headers({
         ...securityHeaders,
         ...(deps.isTls === true ? { "strict-transport-security": HSTS } : {}),
@@ -89,6 +91,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
           : {}),
         ...Object.fromEntries(response.headers),
         ...(response.ok ? docsHeaders[pathname] : {}),
+        ...(asksToClose(received) ? { connection: "close" } : {}),
       });
       // The object above holds only the last of several cookies.
       headers.delete("set-cookie");
@@ -97,6 +100,10 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
     },
   };
 }
+
+/** RFC 9112 section 9.6: the response to the last request of a connection says so. */
+const asksToClose = ({ headers }: Request): boolean =>
+  /(?:^|,)\s*close\s*(?:,|$)/i.test(headers.get("connection") ?? "");
 
 /** One year. */
 const HSTS = "max-age=31536000";

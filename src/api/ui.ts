@@ -2,6 +2,7 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { ApiError } from "../model/error.ts";
+import { hasTag } from "./preconditions.ts";
 
 /** One built file. */
 export interface UiFile {
@@ -65,7 +66,7 @@ export function createUi(load: () => Promise<UiFiles | null> = loadBuilt): Ui {
         etag: `"${file.tag}"`,
         vary: "accept-encoding",
       };
-      if (hasTag(headers.get("if-none-match"), file.tag))
+      if (hasTag(headers.get("if-none-match"), fields.etag))
         return new Response(null, { status: 304, headers: fields });
       return await sendPacked(file.zstd, {
         name: PAGE,
@@ -128,9 +129,6 @@ function accepts(field: string | null, coding: string): boolean {
 }
 
 /** RFC 9110 13.1.2: compares weakly. */
-const hasTag = (field: string | null, tag: string): boolean =>
-  field !== null && (field.trim() === "*" || field.includes(`"${tag}"`));
-
 function notBuilt(): Response {
   const text =
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title><p>The web UI was not built: ' +

@@ -4,6 +4,7 @@ import type { Conditions } from "../control/representation.ts";
 import type { Written, WriteOptions } from "../control/resource.ts";
 import { ApiError } from "../model/error.ts";
 import type { Call, Reply } from "./endpoint.ts";
+import { shortList } from "../model/short-list.ts";
 
 export function filtersOf(call: Call): readonly QueryEntry[] {
   return [...call.query.entries()];
@@ -58,7 +59,7 @@ export function changeHeaders(
   return {
     "x-config-revision": String(revision),
     ...(dryRun ? { "x-dry-run": "true" } : {}),
-    ...(warnings.length > 0 ? { "x-warning": warnings.slice(0, 10).join(", ") } : {}),
+    ...(warnings.length > 0 ? { "x-warning": shortList(warnings) } : {}),
   };
 }
 

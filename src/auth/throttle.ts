@@ -1,5 +1,8 @@
 // Rate limit for failed sign-ins, by address and by account; knows no password.
+import { createHmac } from "node:crypto";
 import type { Clock } from "../clock.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { LoginFailure } from "../model/fact.ts";
 import { emailKey } from "../model/user.ts";
@@ -11,6 +14,14 @@ export const WINDOW_MS = 300_000;
 
 /** Maximum number of addresses and accounts; drops the oldest failures. */
 const MAX_KEYS = 20_000;
+
+/** Stores failures of this node and of others, so that a restart does not forget them. */
+export interface LoginFailureStore {
+  /** Those after `since`, the oldest first. */
+  load(since: number): readonly LoginFailure[];
+  /** Stores failures, and deletes all before `since`. */
+  add(failures: readonly LoginFailure[], since: number): void;
+}
 
 /** One attempt that counts as a failure until it is withdrawn. */
 export interface Attempt {
@@ -27,6 +38,7 @@ export class LoginThrottle {
   readonly #failures = new Map<string, readonly number[]>();
   readonly #keyOf: (text: string) => string;
   readonly #listeners: ((failures: readonly LoginFailure[]) => void)[] = [];
+  #store: (failures: readonly LoginFailure[]) => void = () => {};
 
   /** `keyOf` converts an address or account to the key of its failures, which other nodes see. */
   constructor(clock: Clock, maxKeys = MAX_KEYS, keyOf = (text: string) => text) {
@@ -40,8 +52,14 @@ export class LoginThrottle {
     this.#listeners.push(listener);
   }
 
-  /** Counts failures that another node has seen. */
+  /** Calls `listener` for all failures from now on, also for those of other nodes. */
+  onCounted(listener: (failures: readonly LoginFailure[]) => void): void {
+    this.#store = listener;
+  }
+
+  /** Counts failures that another node has seen, or that were stored. */
   observe(failures: readonly LoginFailure[]): void {
+    if (failures.length > 0) this.#store(failures);
     const now = this.#clock.now();
     // The clock of the other node may be ahead.
     for (const { key, at } of failures) this.#add(key, Math.min(at, now));
@@ -67,7 +85,7 @@ export class LoginThrottle {
       },
       failed: () => {
         const failures = keys.splice(0).map((key) => ({ key, at }));
-        for (const listener of this.#listeners) listener(failures);
+        for (const listener of [this.#store, ...this.#listeners]) listener(failures);
       },
     };
   }
@@ -126,4 +144,37 @@ function networkOf(address: string): string {
   if (!address.includes(":") || !readIpv6(address, groups)) return address;
   if (groups.subarray(0, 5).every((group) => group === 0)) return address;
   return groups.subarray(0, 4).join(":");
+}
+
+export interface ThrottleOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: Pick<SecretBox, "derive">;
+  /** Absent: a restart forgets failures. */
+  readonly loginFailureStore?: LoginFailureStore;
+}
+
+/** Other nodes and the database see the keys: an account may be a password in the wrong field. */
+export function createThrottle({
+  clock,
+  box,
+  log,
+  loginFailureStore,
+}: ThrottleOptions): LoginThrottle {
+  const keyOf = (text: string) =>
+    createHmac("sha256", box.derive("login throttle")).update(text).digest("base64url");
+  const throttle = new LoginThrottle(clock, undefined, keyOf);
+  if (loginFailureStore === undefined) return throttle;
+  const attempt = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      log.warn("failed sign-ins cannot be stored: a restart forgets them", { error });
+    }
+  };
+  attempt(() => throttle.observe(loginFailureStore.load(clock.now() - WINDOW_MS)));
+  throttle.onCounted((failures) =>
+    attempt(() => loginFailureStore.add(failures, clock.now() - WINDOW_MS)),
+  );
+  return throttle;
 }

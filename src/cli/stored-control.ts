@@ -7,6 +7,7 @@ import {
 import { CredentialUseTable } from "../store/credentials.ts";
 import { HealthOverrideRow } from "../store/health-overrides.ts";
 import { LocalCaRow } from "../store/local-ca.ts";
+import { LoginFailureTable } from "../store/login-failures.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import { RollupTable } from "../store/rollups.ts";
 import { SessionTable } from "../store/sessions.ts";
@@ -25,6 +26,7 @@ export type ControlParts = Omit<
   | "tokenStore"
   | "revisionStore"
   | "credentialUseStore"
+  | "loginFailureStore"
   | "overrideStore"
   | "localCaStore"
   | "rollupStore"
@@ -43,6 +45,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     revisionStore: store.with((context) => new RevisionTable(context)),
     overrideStore: store.with((context) => new HealthOverrideRow(context)),
     localCaStore: store.with((context) => new LocalCaRow(context)),
+    loginFailureStore: store.with((context) => new LoginFailureTable(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
     rollupStore: store.with((context) => new RollupTable(context)),
   });

@@ -4,11 +4,13 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import { ApiError } from "../model/error.ts";
+import { shortList } from "../model/short-list.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import type { Compiled, CompileContext } from "../snapshot/compile.ts";
+import type { RegexChecker } from "../snapshot/regex-thread.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { Draft } from "./draft.ts";
 import type { DraftContext } from "./draft-rules.ts";
@@ -28,7 +30,7 @@ export class OlderNodes extends ApiError {
     parts: readonly string[],
     nodes: readonly { readonly name: string; readonly version: string }[],
   ) {
-    const names = nodes.map(({ name, version }) => `node ${name} runs ${version}`).join(", ");
+    const names = shortList(nodes.map(({ name, version }) => `node ${name} runs ${version}`));
     const does = nodes.length === 1 ? "does" : "do";
     const them = nodes.length === 1 ? "it" : "them";
     super(
@@ -119,8 +121,8 @@ export interface ChangeRequest<T> {
   readonly dryRun: boolean;
   /**
    * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work yields with the pace; reads see
-   * the previous version until it is done. Runs again when another change was stored first: what it leaves outside of the draft
-   * must not depend on how often it ran.
+   * the previous version until it is done. Runs again when another change was stored first, or when new regular expressions have
+   * been checked: what it leaves outside of the draft must not depend on how often it ran.
    */
   readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
   /** Data to store with the change, also when it is empty; called after `mutate`. */
@@ -156,6 +158,8 @@ export interface ChangesOptions {
   readonly current: Compiled;
   /** Seals secrets; absent: its key is never replaced. */
   readonly box?: Pick<SecretBox, "renew" | "onReplaced">;
+  /** Default: this thread checks regular expressions. */
+  readonly regexes?: RegexChecker;
   /** How alerts and DNS providers are configured. */
   readonly configs: ConfigCatalogue["configs"];
   /** The compile context, called for each change. */

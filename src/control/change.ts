@@ -4,12 +4,14 @@ import type { Fact } from "../model/fact.ts";
 import { Pace } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { TextCheck } from "../model/object-rules.ts";
 import {
   type Compiled,
   type CompileResult,
   compileSteps,
   warningsOf,
 } from "../snapshot/compile.ts";
+import { RegexChecker } from "../snapshot/regex-thread.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { auditSteps } from "./audit-entry.ts";
 import {
@@ -35,10 +37,13 @@ import { undoOf } from "../model/undo.ts";
 /** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
+type CheckedRequest<T> = ChangeRequest<T> & { readonly regex: TextCheck };
+
 /** Runs changes one after the other, in the order of their requests. */
 export class Changes extends ChangeListeners {
   readonly #options: ChangesOptions;
   readonly #stamp: Stamp;
+  readonly #regexes: RegexChecker;
   #current: Compiled;
   /** Of changes and of what none may be made beside. */
   readonly turns = new Turns();
@@ -56,6 +61,7 @@ export class Changes extends ChangeListeners {
     this.#options = options;
     this.#current = options.current;
     this.#stamp = createStamp(options.clock, options.current.config);
+    this.#regexes = options.regexes ?? new RegexChecker({ url: null });
     const { box } = options;
     box?.onReplaced(() => {
       const config = renewed(this.config, box, this.#stamp);
@@ -108,7 +114,8 @@ export class Changes extends ChangeListeners {
 
   /** Resolves when every worker serves the change; rejects with an ApiError when it is refused or cannot be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
-    return this.turns.run(() => this.#apply(request));
+    // Other changes take their turns while expressions are checked.
+    return this.#regexes.run((regex) => this.turns.run(() => this.#apply({ ...request, regex })));
   }
 
   /**
@@ -188,7 +195,7 @@ export class Changes extends ChangeListeners {
     return this.turns.run(() => this.#follow());
   }
 
-  async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+  async #apply<T>(request: CheckedRequest<T>): Promise<ChangeResult<T>> {
     for (;;) {
       try {
         return await this.#attempt(request);
@@ -225,7 +232,10 @@ export class Changes extends ChangeListeners {
     this.#stamp.observe(change, at);
     this.#beforeFollowing(draft.config);
     const pace = new Pace(SLICE);
-    const next = await this.#compile(draft, { revision, pace });
+    const next = await this.#regexes.run(
+      (regex) => this.#compile(draft, { revision, pace, regex }),
+      false,
+    );
     await this.#prepare(next.snapshot, draft);
     try {
       store(draft.base);
@@ -237,13 +247,15 @@ export class Changes extends ChangeListeners {
     await this.#serve(next, event, pace);
   }
 
-  async #attempt<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+  async #attempt<T>(request: CheckedRequest<T>): Promise<ChangeResult<T>> {
     this.requireOpen(request.by);
     const isByAdmin = roleOf(request.by) === "admin";
     const draft = new Draft(this.#current.config, this.#stamp, isByAdmin);
     const pace = new Pace(SLICE);
     const mutated = request.mutate(draft, pace);
     const value = mutated instanceof Promise ? await mutated : mutated;
+    // Decoding a large object has taken long.
+    if (pace.isDue()) await pace.rest();
     const { configs, context } = this.#options;
     applyDraftRules(draft, request.by, { ...context(), configs, force: request.force === true });
     draft.runChecks();
@@ -253,11 +265,13 @@ export class Changes extends ChangeListeners {
       if (facts.length > 0) await this.storing(facts, () => store.record(facts, request));
       return { value, revision: this.revision, warnings: [] };
     }
-    const next = await this.#compile(draft, { revision: this.revision + 1, pace });
+    const { regex } = request;
+    const next = await this.#compile(draft, { revision: this.revision + 1, pace, regex });
     this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
     const isSent = (id: string) => draft.pathOf(id) !== null;
     const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
+    if (pace.isDue()) await pace.rest();
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, { ...request, pace });
     await this.#serve(next, event, pace);
@@ -282,9 +296,14 @@ export class Changes extends ChangeListeners {
 
   async #compile(
     draft: Draft,
-    { revision, pace }: { readonly revision: number; readonly pace: Pace },
+    {
+      revision,
+      pace,
+      regex,
+    }: { readonly revision: number; readonly pace: Pace; readonly regex: TextCheck },
   ): Promise<Compiled> {
-    const context = { ...this.#options.context(), revision };
+    const given = this.#options.context();
+    const context = { ...given, checks: { ...given.checks, regex }, revision };
     const steps = compileSteps(draft.config, this.#current, context);
     const result: CompileResult = await pace.run(steps);
     if ("issues" in result) throw refusalOf(result.issues, draft);

@@ -2,6 +2,7 @@
 import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
 import { collectionNames } from "../model/gateway-config.ts";
+import type { Route } from "../model/route.ts";
 import { isSocketHost } from "../model/target.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
@@ -30,7 +31,32 @@ export function applyDraftRules(
   requireAdminForPrograms(draft, by);
   requireAdminForDestinations(draft, by, { plugins, configs });
   if (countsAlone === true) warnAboutCounts(draft, plugins);
+  warnAboutCatchAlls(draft);
 }
+
+/** Often a mistake: it decides what clients get for host names that have nothing to do with it. */
+function warnAboutCatchAlls(draft: Draft): void {
+  const { base, config } = draft;
+  if (config.routes === base.routes) return;
+  for (const route of draft.change().routes.upserts) {
+    const old = base.routes.get(route.id);
+    if (!isCatchAll(route) || (old !== undefined && isCatchAll(old))) continue;
+    draft.warn(
+      `${labelOf(config, { collection: "routes", id: route.id })} matches every request that no other route matches, for any host: clients get its response in the place of settings.default_site`,
+    );
+  }
+}
+
+const CONDITIONS = [
+  ...(["hosts", "grpc_methods", "methods", "headers", "query", "cookies"] as const),
+  ...(["client_cidrs", "listener_ids"] as const),
+];
+
+const isCatchAll = (route: Route): boolean =>
+  route.enabled &&
+  CONDITIONS.every((name) => route[name].length === 0) &&
+  (route.paths.length === 0 ||
+    route.paths.some(({ type, value }) => type === "prefix" && value === "/"));
 
 /** Throws a 409 when anybody but the gateway itself changes what a source manages, or the targets of a managed service. */
 function requireUnmanaged(draft: Draft, by: Actor): void {

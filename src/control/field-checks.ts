@@ -6,6 +6,7 @@ import { isSocketHost } from "../model/target.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { isMetadataAddress } from "../net/metadata-network.ts";
+import { regexProblem } from "../snapshot/regex-safety.ts";
 import { hostListProblems, routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../model/object-rules.ts";
 
@@ -63,5 +64,6 @@ export const fieldChecks: FieldChecks = {
   revocations: revocationsProblem,
   hosts: hostListProblems,
   listenAddress,
+  regex: regexProblem,
   route: routePatternProblems,
 };

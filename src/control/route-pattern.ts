@@ -1,5 +1,6 @@
 // Validates the hosts, paths and conditions of one route; knows no other route and nothing of the database.
 import type { GrpcMatch, Route, ValueMatch } from "../model/route.ts";
+import type { TextCheck } from "../model/object-rules.ts";
 import type { PathMatch } from "../model/route-match.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
@@ -17,10 +18,17 @@ export interface PatternProblem {
  * All errors in the match conditions of a route. The caller checks networks (`client_cidrs`, `bypass_cidrs`), as for every
  * resource. Runs when a route is written.
  */
-export function routePatternProblems(route: Route): PatternProblem[] {
+export function routePatternProblems(
+  route: Route,
+  regex: TextCheck = regexProblem,
+): PatternProblem[] {
   return [
     ...hostListProblems(route.hosts),
-    ...listProblems("paths", route.paths, { check: pathProblem, same: pathKey, at: ".value" }),
+    ...listProblems("paths", route.paths, {
+      check: (path) => (path.type === "regex" ? regex(path.value) : pathProblem(path.value)),
+      same: pathKey,
+      at: ".value",
+    }),
     ...listProblems("grpc_methods", route.grpc_methods, {
       check: grpcProblem,
       same: ({ service, method }) => `${service}/${method}`,
@@ -29,10 +37,10 @@ export function routePatternProblems(route: Route): PatternProblem[] {
       check: (method) => (isToken(method) ? null : "must be a method such as GET"),
       same: (method) => method.toUpperCase(),
     }),
-    ...valueProblems("headers", route.headers),
-    ...valueProblems("query", route.query),
-    ...valueProblems("cookies", route.cookies),
-    ...rewriteProblems(route),
+    ...valueProblems("headers", route.headers, regex),
+    ...valueProblems("query", route.query, regex),
+    ...valueProblems("cookies", route.cookies, regex),
+    ...rewriteProblems(route, regex),
   ];
 }
 
@@ -94,8 +102,7 @@ function hostKey(host: string): string {
   return host.startsWith("*.") ? `*.${normalizeHost(host.slice(2))}` : `${normalizeHost(host)}`;
 }
 
-function pathProblem({ type, value }: PathMatch): string | null {
-  if (type === "regex") return regexProblem(value);
+function pathProblem(value: string): string | null {
   if (!value.startsWith("/")) return 'must start with "/"';
   if (value.includes("?")) return "must not have a query: use the field query";
   if (value.includes("#")) return "must not have a fragment";
@@ -133,6 +140,7 @@ function pathKey({ type, value }: PathMatch): string {
 function valueProblems(
   field: "headers" | "query" | "cookies",
   matches: readonly ValueMatch[],
+  regex: TextCheck,
 ): PatternProblem[] {
   const named = field === "query" ? () => true : isToken;
   const nameOf = (name: string) => (field === "headers" ? name.toLowerCase() : name);
@@ -142,7 +150,7 @@ function valueProblems(
   return [
     ...names,
     ...listProblems(field, matches, {
-      check: ({ op, value }) => (op === "regex" ? regexProblem(value) : null),
+      check: ({ op, value }) => (op === "regex" ? regex(value) : null),
       same: ({ name, op, value }) => JSON.stringify([nameOf(name), op, value]),
       at: ".value",
     }),
@@ -153,9 +161,9 @@ function nameRule(field: "headers" | "query" | "cookies"): string {
   return field === "headers" ? "must be a header name" : "must be a cookie name";
 }
 
-function rewriteProblems(route: Route): PatternProblem[] {
+function rewriteProblems(route: Route, regex: TextCheck): PatternProblem[] {
   const { path_rewrite: rewrite } = route;
-  const wrong = rewrite === null ? null : regexProblem(rewrite.regex);
+  const wrong = rewrite === null ? null : regex(rewrite.regex);
   const wrongPrefix = prefixRewriteProblem(route);
   return [
     ...(wrong === null ? [] : [{ path: "path_rewrite.regex", message: wrong }]),
@@ -171,5 +179,5 @@ function prefixRewriteProblem(route: Route): string | null {
   if (paths.length > 0 && route.paths.every(({ type }) => type !== "prefix"))
     return "needs a path of the type prefix";
   if (/[?#]/.test(replacement)) return "must be a path without a query or fragment";
-  return pathProblem({ type: "prefix", value: replacement });
+  return pathProblem(replacement);
 }

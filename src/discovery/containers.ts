@@ -3,6 +3,7 @@ import type { Document } from "../control/body.ts";
 import type { SharedPorts } from "../import/traefik/entry-points.ts";
 import { mergeDynamic } from "../import/traefik/merge.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
+import type { TextCheck } from "../model/object-rules.ts";
 import type { Steps } from "../pace.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ListedContainer } from "./docker-client.ts";
@@ -28,6 +29,7 @@ export interface Discovered {
   /** Variables of a container by its id, where they are read. */
   readonly environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly sharedPorts: SharedPorts;
+  readonly regex: TextCheck;
 }
 
 export interface ContainerContext extends Discovered {
@@ -166,10 +168,9 @@ function* foreignOf(
   const addresses = new Set(
     read.flatMap(({ foreign }) => foreign.members.map(({ address }) => address)),
   );
-  const { rules, plugins, sharedPorts } = context;
   for (const { group, foreign, own } of read) {
-    const all = { rules, plugins, others, addresses, sharedPorts };
-    found.set(group, [foreignSite(foreign, own, all)]);
+    const all = { ...context, others, addresses };
+    found.set(group, [yield* foreignSite(foreign, own, all)]);
     yield;
   }
   return found;

@@ -24,6 +24,7 @@ export interface SourceView {
 export interface DiscoveryOptions extends Omit<DockerOptions, "owner"> {
   /** Name of this node of a fleet; null: there is none. */
   readonly node: string | null;
+  readonly importerUrl?: URL;
   readonly files: {
     /** Null: there is none. */
     readonly directory: string | null;

@@ -181,7 +181,7 @@ export class DockerSource {
   }
 
   async #serve(containers: readonly ListedContainer[]): Promise<void> {
-    const { changes, clock, log, plugins } = this.#options;
+    const { changes, clock, log, plugins, regexes } = this.#options;
     const context = {
       rules: changes.config.settings.discovery.docker,
       plugins,
@@ -192,7 +192,9 @@ export class DockerSource {
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
     const [{ sitesOf }, { sharedPortsOf }] = await Promise.all([converters(), entryPoints()]);
     const sharedPorts = sharedPortsOf(changes.config);
-    const wanted = await new Pace(SLICE).run(sitesOf(containers, { ...context, sharedPorts }));
+    const wanted = await regexes.run((regex) =>
+      new Pace(SLICE).run(sitesOf(containers, { ...context, sharedPorts, regex })),
+    );
     const sites = await this.#source.apply(wanted);
     for (const { from, problems } of sites)
       if (problems.length > 0 && old.get(from) !== problems.join("; "))

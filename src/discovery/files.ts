@@ -3,10 +3,12 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { type Document, isDocument } from "../control/body.ts";
-import { type ParseJson, readSource } from "../import/transfer/source.ts";
+import { DocumentReader } from "../import/transfer/document-reader.ts";
+import type { ParseJson } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { collectionNames } from "../model/gateway-config.ts";
+import { Pace } from "../pace.ts";
 import type { SourceView } from "./discovery.ts";
 import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
 import type { Site } from "./site.ts";
@@ -15,6 +17,8 @@ import type { Site } from "./site.ts";
 const INTERVAL_MS = 500;
 const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const MAX_FILES = 5000;
+/** Longer work gives the event loop a turn. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 const NAME = /^[^.].*\.(?:ya?ml|json)$/i;
 /** Who may sign in is decided by people. */
 const LEFT_OUT: readonly string[] = ["users", "tokens"];
@@ -24,6 +28,8 @@ export interface FileOptions extends ManagedSourceOptions {
   /** The mark of its objects: `files`, and `files@NODE` in a fleet. */
   readonly owner: string;
   readonly parseJson: ParseJson;
+  /** Entry file of the thread that reads large files. Default: this thread reads them. */
+  readonly importerUrl?: URL;
   readonly clock: Clock;
   readonly log: Log;
   /** Default half a second. */
@@ -33,6 +39,7 @@ export interface FileOptions extends ManagedSourceOptions {
 export class FileSource {
   readonly #options: FileOptions;
   readonly #source: ManagedSource;
+  readonly #reader: DocumentReader;
   #mark = "";
   #timer: Timer | null = null;
   #work: Promise<void> = Promise.resolve();
@@ -48,6 +55,7 @@ export class FileSource {
   constructor(options: FileOptions) {
     this.#options = options;
     this.#source = new ManagedSource(options.owner, options);
+    this.#reader = new DocumentReader({ ...options, url: options.importerUrl ?? null });
     options.changes.onServed((change) => {
       if (this.#source.concerns(change, this.#view.sites)) this.#mark = "";
     });
@@ -89,7 +97,13 @@ export class FileSource {
     const key = `:${mark}`;
     if (key === this.#mark) return;
     this.#mark = key;
-    const read = await Promise.all(names.map((name) => this.#read(name)));
+    const read: Site[] = [];
+    const pace = new Pace(SLICE);
+    // One after the other: each large file needs a thread.
+    for (const name of names) {
+      read.push(await this.#read(name));
+      if (pace.isDue()) await pace.rest();
+    }
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
     const sites = await this.#source.apply(read);
     for (const { from, problems } of sites)
@@ -104,9 +118,9 @@ export class FileSource {
     const path = join(this.#options.directory, name);
     try {
       if (statSync(path).size > MAX_FILE_BYTES) return refused("the file is larger than 8 MB");
-      const text = readFileSync(path, "utf8");
       const type = /\.json$/i.test(name) ? "json" : "yaml";
-      const { value, lineOf } = await readSource(text, type, this.#options.parseJson);
+      const task = { bytes: readFileSync(path), form: { type }, passphrase: null } as const;
+      const { value, lineOf } = await this.#reader.read(task, this.#options.parseJson);
       // An empty file is one that is being written.
       return value === null || value === undefined
         ? { from: name, document: {}, problems: [] }

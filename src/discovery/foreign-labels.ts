@@ -3,7 +3,7 @@ import { isDocument, type Document } from "../control/body.ts";
 import { caddyLabelSites } from "../import/compose/caddy-labels.ts";
 import { nginxProxySites } from "../import/compose/nginx-proxy.ts";
 import { sitesToDynamic } from "../import/compose/site-routers.ts";
-import { dropInvalid } from "../import/drop-invalid.ts";
+import { dropInvalidSteps } from "../import/drop-invalid.ts";
 import { Output } from "../import/output.ts";
 import { Report } from "../import/report.ts";
 import type { SharedPorts } from "../import/traefik/entry-points.ts";
@@ -12,6 +12,8 @@ import { mergeDynamic } from "../import/traefik/merge.ts";
 import { convertTraefik } from "../import/traefik/traefik.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import { ApiError } from "../model/error.ts";
+import type { TextCheck } from "../model/object-rules.ts";
+import type { Steps } from "../pace.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
@@ -89,6 +91,7 @@ export interface ForeignContext {
   /** Addresses of all containers: a target is always one of them. */
   readonly addresses: ReadonlySet<string>;
   readonly sharedPorts: SharedPorts;
+  readonly regex: TextCheck;
 }
 
 /** Imports add it, and it only denies. */
@@ -106,11 +109,11 @@ const COLLECTIONS = [
 ];
 
 /** The objects of a group. Whatever the rules do not allow refuses the whole of it, so that no protection is missing. */
-export function foreignSite(
+export function* foreignSite(
   group: ForeignGroup,
   own: Converted,
   context: ForeignContext,
-): RankedSite {
+): Steps<RankedSite> {
   const { from } = group;
   const refused = (problems: readonly string[]): RankedSite => ({
     site: { from, document: {}, problems },
@@ -124,7 +127,7 @@ export function foreignSite(
       hasSites: true,
       sharedPorts: context.sharedPorts,
     });
-    const document = dropInvalid(output) as Site["document"];
+    const document = (yield* dropInvalidSteps(output, context.regex)) as Site["document"];
     const problems = [
       ...own.problems,
       ...report

@@ -24,6 +24,7 @@ import {
 import { Pace, type Steps } from "../pace.ts";
 import { idsAt } from "../model/resource.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { RegexChecker } from "../snapshot/regex-thread.ts";
 import { Places } from "./places.ts";
 import { type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
 
@@ -32,6 +33,7 @@ export interface ManagedSourceOptions {
   readonly applications: Applications;
   readonly box: SecretBox;
   readonly plugins: PluginCatalogue;
+  readonly regexes: RegexChecker;
 }
 
 /** What became of a site. */
@@ -67,6 +69,39 @@ const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 /** The object that a message begins with. */
 const OBJECT = /^\w+\[\d+\]/;
 
+/** Begins a slice of its own, so that short work does not wait. */
+const inSlices = <T>(steps: Steps<T>): Promise<T> => new Pace(SLICE).run(steps);
+
+function* statesOf(
+  sites: readonly Site[],
+  items: readonly Item[],
+  problems: readonly (readonly string[])[],
+): Steps<readonly SiteState[]> {
+  const itemsBySite = Map.groupBy(items, ({ site }) => site);
+  const states: SiteState[] = [];
+  for (const [index, site] of sites.entries()) {
+    const own = itemsBySite.get(index) ?? [];
+    states.push({
+      from: site.from,
+      places: [
+        ...wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
+        ...(site.document["stream_routes"] ?? [])
+          .flatMap(streamPlacesOf)
+          .map(({ host, port }) => `${host}:${port}`),
+      ],
+      served: own.length > 0,
+      objects: own.map(({ collection, id, fields }) => ({
+        collection,
+        id,
+        name: String(fields["name"] ?? fields["label"] ?? id),
+      })),
+      problems: problems[index] ?? [],
+    });
+    yield;
+  }
+  return states;
+}
+
 export class ManagedSource {
   readonly #options: ManagedSourceOptions;
   /** The mark of its objects. */
@@ -97,9 +132,9 @@ export class ManagedSource {
   async apply(sites: readonly Site[]): Promise<readonly SiteState[]> {
     const problems = sites.map((site) => [...site.problems]);
     const refused = new Set<number>();
-    await new Pace(SLICE).run(this.#refuseTaken(sites, { problems, refused }));
+    await inSlices(this.#refuseTaken(sites, { problems, refused }));
     for (;;) {
-      const items = this.#itemsOf(sites, refused);
+      const items = await inSlices(this.#itemsOf(sites, refused));
       try {
         await this.#options.applications.signed((sign) =>
           this.#options.changes.run({
@@ -111,24 +146,7 @@ export class ManagedSource {
         this.#written.clear();
         for (const { collection, id, fields } of items)
           if (collection === "applications") this.#written.set(id, fields);
-        return sites.map((site, index) => ({
-          from: site.from,
-          places: [
-            ...wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
-            ...(site.document["stream_routes"] ?? [])
-              .flatMap(streamPlacesOf)
-              .map(({ host, port }) => `${host}:${port}`),
-          ],
-          served: items.some((item) => item.site === index),
-          objects: items
-            .filter((item) => item.site === index)
-            .map(({ collection, id, fields }) => ({
-              collection,
-              id,
-              name: String(fields["name"] ?? fields["label"] ?? id),
-            })),
-          problems: problems[index] ?? [],
-        }));
+        return await inSlices(statesOf(sites, items, problems));
       } catch (error) {
         const item = error instanceof ApiError ? itemOf(error, items) : null;
         if (item === null || refused.has(item.site)) throw error;
@@ -150,7 +168,7 @@ export class ManagedSource {
     yield* places.addOthers(config, this.owner);
     const names = new Map<string, string>();
     for (const [index, site] of sites.entries()) {
-      const items = this.#itemsOf([site], new Set());
+      const items = yield* this.#itemsOf([site], new Set());
       const double = items.find(
         ({ id, collection }) => names.has(id) && collection !== "certificates",
       );
@@ -168,7 +186,7 @@ export class ManagedSource {
     }
   }
 
-  #itemsOf(sites: readonly Site[], refused: ReadonlySet<number>): readonly Item[] {
+  *#itemsOf(sites: readonly Site[], refused: ReadonlySet<number>): Steps<readonly Item[]> {
     const items: Item[] = [];
     const seen = new Set<string>();
     const counts = new Map<CollectionName, number>();
@@ -194,6 +212,7 @@ export class ManagedSource {
             place: `${collection}[${count}]`,
             placeInSite: `${collection}[${index}]`,
           });
+          yield;
         }
     }
     return items;

@@ -4,7 +4,9 @@ import { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError } from "../model/error.ts";
 import { DOCUMENT_FORMAT } from "../model/export-document.ts";
 import { type CollectionName, collectionNames } from "../model/gateway-config.ts";
-import { compile } from "../snapshot/compile.ts";
+import { compileSteps } from "../snapshot/compile.ts";
+import type { TextCheck } from "../model/object-rules.ts";
+import { finish, type Steps } from "../pace.ts";
 import { emptyConfiguration } from "../store/first-configuration.ts";
 import { decodeRecord } from "../model/records.ts";
 import type { Document } from "../control/body.ts";
@@ -14,7 +16,7 @@ import { describeProblem } from "../control/reference.ts";
 import { systemClock } from "../clock.ts";
 import { completeApplications } from "./transfer/applications.ts";
 import { createImportNormalizers } from "./transfer/import-normalizers.ts";
-import { applyDocument } from "./transfer/plan.ts";
+import { applySteps } from "./transfer/plan.ts";
 import { DECODED_EARLY } from "./transfer/decoded-early.ts";
 import { holdsSecrets, sealSecrets } from "./transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
@@ -24,12 +26,16 @@ import type { LostProtection, OutputObject, OutputScope, Output } from "./output
 const MAX_ROUNDS = 100;
 
 /** The configuration file to import. Reports every dropped object. */
-export function dropInvalid(output: Output): Document {
+export const dropInvalid = (output: Output): Document =>
+  finish(dropInvalidSteps(output, fieldChecks.regex));
+
+/** The same in steps. */
+export function* dropInvalidSteps(output: Output, regex: TextCheck): Steps<Document> {
   const box = new SecretBox(randomBytes(32));
   const decoded: Decoded = new Map();
   let valid = wholeOnes(dropUndecodable(output, box, decoded), output);
   for (let round = 0; ; round++) {
-    const invalid = problemsOf(valid, output, { box, decoded });
+    const invalid = yield* problemsOf(valid, output, { box, decoded, regex });
     if (invalid.size === 0) break;
     if (round === MAX_ROUNDS) throw new ApiError(400, "the configuration could not be converted");
     for (const [object, why] of invalid) drop(object, why, output);
@@ -92,11 +98,15 @@ function dropUndecodable(output: Output, box: SecretBox, decoded: Decoded): Outp
 }
 
 /** Invalid objects, each with its problem. */
-function problemsOf(
+function* problemsOf(
   valid: readonly OutputObject[],
   output: Output,
-  { box, decoded }: { readonly box: SecretBox; readonly decoded: Decoded },
-): Map<OutputObject, string> {
+  {
+    box,
+    decoded,
+    regex,
+  }: { readonly box: SecretBox; readonly decoded: Decoded; readonly regex: TextCheck },
+): Steps<Map<OutputObject, string>> {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);
   const normalizers = createImportNormalizers(box, output.plugins);
@@ -112,16 +122,16 @@ function problemsOf(
   try {
     const document = documentOf(valid, decoded);
     const known = new WeakSet(decoded.values());
-    applyDocument(document, draft, { mode: "replace", box, normalizers, decoded: known });
+    yield* applySteps(document, draft, { mode: "replace", box, normalizers, decoded: known });
     completeApplications(document, draft, { clock: systemClock, isConverted: true });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     addProblem(error.message);
     return invalid;
   }
-  const result = compile(draft.config, null, {
+  const result = yield* compileSteps(draft.config, null, {
     tls: { cert: "", key: "" },
-    checks: fieldChecks,
+    checks: { ...fieldChecks, regex },
     managementAddresses: [],
     revision: 0,
     plugins: output.plugins,

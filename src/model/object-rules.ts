@@ -27,8 +27,10 @@ export interface FieldChecks {
   readonly hosts: (hosts: readonly string[]) => readonly FieldProblem[];
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
-  /** Hosts, paths and conditions of a route, including its regular expressions. */
-  readonly route: (route: Route) => readonly FieldProblem[];
+  /** A regular expression that runs on requests. */
+  readonly regex: TextCheck;
+  /** Hosts, paths and conditions of a route, including its regular expressions, which `regex` checks. */
+  readonly route: (route: Route, regex: TextCheck) => readonly FieldProblem[];
 }
 
 /** Reports a problem of one object. */

@@ -3,7 +3,7 @@ import { checkList, type ObjectRules } from "./object-rules.ts";
 import type { Route } from "./route.ts";
 
 export const routeRules: ObjectRules<Route> = (route, checks, report) => {
-  for (const { path, message } of checks.route(route)) report(path, message);
+  for (const { path, message } of checks.route(route, checks.regex)) report(path, message);
   checkList(route.client_cidrs, checks.cidr, { path: "client_cidrs", report });
   const bypass = route.maintenance?.bypass_cidrs ?? [];
   checkList(bypass, checks.cidr, { path: "maintenance.bypass_cidrs", report });

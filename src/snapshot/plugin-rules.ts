@@ -18,7 +18,6 @@ import type { Candidate, RuleContext } from "./cross-rules.ts";
 import { openConfig } from "./plugin-config.ts";
 import type { Report } from "../model/object-rules.ts";
 import type { ProblemList } from "./problem.ts";
-import { regexProblem } from "./regex-safety.ts";
 
 export function* checkPlugins(
   candidate: Candidate,
@@ -29,7 +28,7 @@ export function* checkPlugins(
   yield* checkCredentials(candidate, list);
   const { config, difference } = candidate;
   for (const plugin of difference.plugins.upserts) {
-    checkPlugin(plugin, { config, context }, list.of("plugins", plugin.id));
+    yield* checkPlugin(plugin, { config, context }, list.of("plugins", plugin.id));
     yield;
   }
   checkClashes(candidate, context, list);
@@ -41,7 +40,7 @@ interface CheckScope {
   readonly context: RuleContext;
 }
 
-function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void {
+function* checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): Steps<void> {
   const { context } = checked;
   const definition = context.plugins.get(plugin.name);
   if (definition === undefined)
@@ -56,12 +55,17 @@ function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void 
       "",
       `${plugin.name} cannot be applied ${inWords[scope]}, only ${definition.scopes.map((each) => inWords[each]).join(", ")}`,
     );
-  if (plugin.when !== null) checkWhen(plugin.when, scope === "stream_route", report);
-  checkOwnConfig(plugin, { ...checked, definition }, report);
+  if (plugin.when !== null)
+    checkWhen(plugin.when, { isOfStream: scope === "stream_route", context }, report);
+  yield* checkOwnConfig(plugin, { ...checked, definition }, report);
 }
 
-function checkWhen(when: Condition, isOfStream: boolean, report: Report): void {
-  for (const { path, message } of conditionProblems(when, regexProblem))
+function checkWhen(
+  when: Condition,
+  { isOfStream, context }: { readonly isOfStream: boolean; readonly context: RuleContext },
+  report: Report,
+): void {
+  for (const { path, message } of conditionProblems(when, context.checks.regex))
     report(`when.${path}`, message);
   if (!isOfStream) return;
   const names = [...Object.keys(when), ...Object.keys(when.not ?? {}).map((name) => `not.${name}`)];
@@ -86,17 +90,19 @@ const inWords: Readonly<Record<ScopeName, string>> = {
   stream_route: "to a stream route",
 };
 
-function checkOwnConfig(
+function* checkOwnConfig(
   plugin: Plugin,
   { config, context, definition }: CheckScope & { readonly definition: AnyPlugin },
   report: Report,
-): void {
+): Steps<void> {
   const { secrets } = config;
+  const { regex } = context.checks;
   try {
     const opened = openConfig(plugin, definition, { secrets, openSealed: context.openSealed });
     for (const text of textsOf(definition.config, opened)) {
+      yield;
       if (text.kind === "condition") {
-        for (const { path, message } of conditionProblems(text.value as Condition, regexProblem))
+        for (const { path, message } of conditionProblems(text.value as Condition, regex))
           report(`config.${text.path}.${path}`, message);
         continue;
       }
@@ -104,7 +110,7 @@ function checkOwnConfig(
       if (problem !== null) report(`config.${text.path}`, problem);
     }
     for (const { path, source } of definition.regexes?.(opened as never) ?? []) {
-      const problem = regexProblem(source);
+      const problem = regex(source);
       if (problem !== null) report(`config.${path}`, problem);
     }
     for (const { path, message } of definition.check?.(opened as never) ?? [])
@@ -119,9 +125,9 @@ function textProblem({ kind, value }: KindedText, { config, context }: CheckScop
   if (typeof value !== "string") return null;
   switch (kind) {
     case "regex":
-      return regexProblem(value);
+      return context.checks.regex(value);
     case "text_or_regex":
-      return value.startsWith("~") ? regexProblem(wholeRegex(value)) : null;
+      return value.startsWith("~") ? context.checks.regex(wholeRegex(value)) : null;
     case "cidr":
       return context.checks.cidr(value);
     case "url":

@@ -160,6 +160,19 @@ export const audit = sqliteTable(
   (table) => [index("audit_at").on(table.at), index("audit_actor").on(table.actor)],
 );
 
+/** Failed sign-ins of the last minutes, for the throttle. */
+export const loginFailures = sqliteTable(
+  "login_failures",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** HMAC of the network or of the account. */
+    key: text("key").notNull(),
+    /** Milliseconds since 1970. */
+    at: integer("at").notNull(),
+  },
+  (table) => [index("login_failures_at").on(table.at)],
+);
+
 /** One row, id 1. */
 export const settings = sqliteTable("settings", {
   id: integer("id").primaryKey(),

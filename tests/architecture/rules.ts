@@ -149,6 +149,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: ["plugin-directory"],
     reason: "it reads plugins beside the main thread, which runs no code from a directory",
   },
+  "regex-checker.ts": {
+    imports: ["snapshot"],
+    reason: "it checks regular expressions beside the main thread",
+  },
   "main.ts": {
     imports: EVERYTHING,
     reason: "it is the composition root of the executable",
@@ -184,6 +188,7 @@ export const ENTRY_FILES: readonly string[] = [
   "worker.ts",
   "importer.ts",
   "plugin-reader.ts",
+  "regex-checker.ts",
 ];
 
 export interface PackageRule {

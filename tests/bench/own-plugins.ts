@@ -89,7 +89,9 @@ function withPlugins({ scratch, command }: OwnPluginsInput) {
   for (const part of ["ui", "packed"])
     symlinkSync(resolve("dist", part), join(tree.path, "dist", part));
   const executable = join(tree.path, "dist/sluice");
-  const entries = ["main", "worker", "importer", "plugin-reader"].map((name) => `src/${name}.ts`);
+  const entries = ["main", "worker", "importer", "plugin-reader", "regex-checker"].map(
+    (name) => `src/${name}.ts`,
+  );
   tree.run(process.execPath, "build", ...flags, ...entries, "--outfile", executable);
   return { tree, command: [executable] };
 }

@@ -2,6 +2,7 @@
 import type { AnyResource } from "../../control/resource.ts";
 import { type CollectionName, definitionOf } from "../../model/gateway-config.ts";
 import { filterName } from "../../model/resource.ts";
+import { shortList } from "../../model/short-list.ts";
 import { collectionPath } from "../access.ts";
 import {
   bodyOf,
@@ -215,20 +216,15 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
   };
 }
 
-/** Limits the response head to what clients accept. */
-const MAX_DELETED_LENGTH = 4000;
-
 async function remove(call: Call, resource: AnyResource): Promise<Reply> {
   const options = forcibleOptionsOf(call, ["cascade"]);
   const cascade = flagOf(call, "cascade");
   const { removed, revision } = await resource.remove(idOf(call), { ...options, cascade });
-  let names = removed.join(", ");
-  if (names.length > MAX_DELETED_LENGTH) names = `${removed.length} objects`;
   return {
     body: { deleted: true },
     headers: {
       ...changeHeaders(revision, options),
-      ...(removed.length > 0 ? { "x-deleted": names } : {}),
+      ...(removed.length > 0 ? { "x-deleted": shortList(removed) } : {}),
     },
   };
 }

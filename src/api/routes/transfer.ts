@@ -2,6 +2,8 @@
 import type { ControlPlane } from "../../control-plane.ts";
 import { importSources, MAX_SOURCE_BYTES } from "../../import/programs.ts";
 import { groupReport } from "../../import/report.ts";
+import { textSteps } from "../../import/transfer/document-text.ts";
+import { Pace } from "../../pace.ts";
 import type { DocumentForm, ReadTask } from "../../import/transfer/reading.ts";
 import { type DocumentType, documentTypes } from "../../import/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
@@ -20,6 +22,9 @@ import { changeHeaders, flagOf, forcibleOptionsOf, requireKnownQuery } from "../
 
 const tags = ["Export and import"];
 const PASSPHRASE = "x-passphrase";
+
+/** Longer work gives the event loop a turn. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
 const MAX_IMPORT_BYTES = 67_108_864;
 /** Twice what 64 MiB take over 10 Mbit/s. */
@@ -40,7 +45,7 @@ export function transferEndpoints(
         requireKnownQuery(call, ["format", "secrets", "minimal"]);
         const type = wordOf(call, "format", documentTypes);
         const document = await exported(call, { transfer, program });
-        return toResponse(document, type, changes.config.settings.public_url);
+        return await toResponse(document, type, changes.config.settings.public_url);
       },
     },
     {
@@ -102,7 +107,7 @@ async function exported(
   if (!flagOf(call, "secrets"))
     return isMinimal
       ? await transfer.exportMinimal(call.principal, program)
-      : transfer.exportPlain(call.principal, program);
+      : await transfer.exportPlain(call.principal, program);
   if (isMinimal) throw new ApiError(400, "minimal: is not valid with secrets");
   return await transfer.exportWhole(call.principal, { program, passphrase });
 }
@@ -119,14 +124,16 @@ function taskOf(call: Call): ReadTask {
 }
 
 /** Gateways with the same configuration export the same text. */
-function toResponse(document: object, type: DocumentType, publicUrl: string | null): Response {
+async function toResponse(
+  document: object,
+  type: DocumentType,
+  publicUrl: string | null,
+): Promise<Response> {
   const schema =
     publicUrl === null ? "sluice.schema.json" : `${publicUrl.replace(/\/$/, "")}${SCHEMA_PATH}`;
-  const text =
-    type === "json"
-      ? JSON.stringify(document, null, 2)
-      : `# yaml-language-server: $schema=${schema}\n${Bun.YAML.stringify(document, null, 2)}`;
-  return new Response(text.endsWith("\n") ? text : `${text}\n`, {
+  const text = await new Pace(SLICE).run(textSteps(document, type));
+  const head = type === "json" ? "" : `# yaml-language-server: $schema=${schema}\n`;
+  return new Response(`${head}${text}`, {
     headers: {
       "content-type": `application/${type}; charset=utf-8`,
       "content-disposition": `attachment; filename="sluice.${type}"`,

@@ -2,6 +2,7 @@
 import { DOCUMENT_FORMAT } from "../../model/export-document.ts";
 import type { Identity } from "../../model/fields.ts";
 import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
+import { finish, type Steps } from "../../pace.ts";
 import type { Part } from "../../control/admin-parts.ts";
 import type { Document } from "../../control/body.ts";
 import { canonical } from "./canonical.ts";
@@ -18,14 +19,24 @@ export interface Contents {
 const all = (objects: ReadonlyMap<string, Identity>): readonly Identity[] =>
   [...objects.values()].filter(({ managed_by }) => managed_by === undefined);
 
+/** The same as `documentSteps`, at once. */
+export const documentOf = (config: GatewayConfig, contents: Contents): Document =>
+  finish(documentSteps(config, contents));
+
 /** Collections in the order of their references, objects oldest first: new ones are at the end. */
-export function documentOf(
+export function* documentSteps(
   config: GatewayConfig,
   { program, isShown, convert }: Contents,
-): Document {
-  const collections = collectionNames
-    .filter(isShown)
-    .map((name) => [name, all(config[name]).map((object) => canonical(convert(object)))]);
+): Steps<Document> {
+  const collections: [string, unknown[]][] = [];
+  for (const name of collectionNames.filter(isShown)) {
+    const objects: unknown[] = [];
+    for (const object of all(config[name])) {
+      objects.push(canonical(convert(object)));
+      yield;
+    }
+    collections.push([name, objects]);
+  }
   const singletons = singletonNames
     .filter(isShown)
     .map((name) => [name, canonical(convert(config[name]))]);

@@ -9,6 +9,7 @@ import { UUID_PATTERN } from "../../model/fields.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { recordSchemas } from "../../model/records.ts";
 import { withoutDefaults } from "../../model/without-defaults.ts";
+import type { Steps } from "../../pace.ts";
 import type { Item } from "./identities.ts";
 
 /** Ids of objects that stay although a replacing import omits them. */
@@ -39,15 +40,25 @@ function issuedOnDemand(
  * Ids of objects that an import makes again from others of the exported file: parts of applications without changes by hand, and
  * certificates on demand.
  */
-export function impliedObjects(document: Document, config: GatewayConfig): ReadonlySet<string> {
+export function* impliedSteps(
+  document: Document,
+  config: GatewayConfig,
+): Steps<ReadonlySet<string>> {
   const implied = new Set<string>();
   const certificates = [...config.certificates.values()];
   for (const template of certificates.filter(({ on_demand }) => on_demand !== null))
-    for (const one of certificates) if (isMadeOf(template, one)) implied.add(one.id);
-  const unchanged = [...config.applications.values()].filter((one) => isUnchanged(one, config));
+    for (const one of certificates) {
+      if (isMadeOf(template, one)) implied.add(one.id);
+      yield;
+    }
+  const unchanged: Application[] = [];
+  for (const one of config.applications.values()) {
+    if (isUnchanged(one, config)) unchanged.push(one);
+    yield;
+  }
   for (const id of unchanged.flatMap(partIdsOf)) implied.add(id);
   // An import resolves names before it makes the parts: those that others refer to must stand in the file.
-  const referred = referredByOthers(document, implied);
+  const referred = yield* referredByOthers(document, implied);
   for (const ids of unchanged.map(partIdsOf))
     if (ids.some((id) => referred.has(id))) for (const id of ids) implied.delete(id);
   return implied;
@@ -74,17 +85,20 @@ function isUnchanged(application: Application, config: GatewayConfig): boolean {
   });
 }
 
-function referredByOthers(document: Document, implied: ReadonlySet<string>): ReadonlySet<string> {
+function* referredByOthers(
+  document: Document,
+  implied: ReadonlySet<string>,
+): Steps<ReadonlySet<string>> {
   const others = Object.entries(document).map(([name, value]) => {
     if (!Array.isArray(value)) return value;
     const objects = value.filter(isDocument).filter(({ id }) => !implied.has(String(id)));
     return name === "applications" ? objects.map(({ parts: _, ...fields }) => fields) : objects;
   });
-  return idsIn(others);
+  return yield* idSteps(others);
 }
 
 /** Every id in the values, apart from the `id` of the objects in lists themselves. */
-export function idsIn(roots: readonly unknown[]): ReadonlySet<string> {
+export function* idSteps(roots: readonly unknown[]): Steps<ReadonlySet<string>> {
   const found = new Set<string>();
   const visit = (value: unknown, depth: number): void => {
     if (typeof value === "string") {
@@ -94,6 +108,13 @@ export function idsIn(roots: readonly unknown[]): ReadonlySet<string> {
       for (const [name, inner] of Object.entries(value))
         if (name !== "id" || depth > 1) visit(inner, depth + 1);
   };
-  for (const root of roots) visit(root, 0);
+  for (const root of roots) {
+    if (!Array.isArray(root)) visit(root, 0);
+    else
+      for (const item of root) {
+        visit(item, 1);
+        yield;
+      }
+  }
   return found;
 }

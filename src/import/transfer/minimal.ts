@@ -16,10 +16,11 @@ import { recordSchemas } from "../../model/records.ts";
 import { pathTextOf } from "../../model/route-match.ts";
 import { withoutDefaults } from "../../model/without-defaults.ts";
 import { sinks } from "../../observe/alerts/sinks.ts";
+import type { Steps } from "../../pace.ts";
 import type { Configurable, PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { holdsSecrets } from "./secret-material.ts";
 import { collectionOf, keyOf, nameOf } from "./identities.ts";
-import { idsIn, impliedObjects, isImplied } from "./implicit-objects.ts";
+import { idSteps, impliedSteps, isImplied } from "./implicit-objects.ts";
 
 interface MinimalContext {
   readonly config: GatewayConfig;
@@ -27,26 +28,28 @@ interface MinimalContext {
 }
 
 /** `document` is an export of `config`. Empty lists stay: they say that there is none. */
-export function minimalDocument(document: Document, context: MinimalContext): Document {
+export function* minimalSteps(document: Document, context: MinimalContext): Steps<Document> {
   const { config } = context;
-  const implied = impliedObjects(document, config);
+  const implied = yield* impliedSteps(document, config);
   const lists = new Map<CollectionName, readonly Document[]>();
   const others: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(document)) {
-    if (isCollection(name))
-      lists.set(
-        name,
-        (value as readonly Document[])
-          .filter(({ id }) => !implied.has(String(id)))
-          .map((object) => withNames(shortObject(name, object, { ...context, implied }), config)),
-      );
-    else others[name] = isSingleton(name) ? shortSingleton(name, value as Document) : value;
+    if (isCollection(name)) {
+      const list: Document[] = [];
+      for (const object of value as readonly Document[]) {
+        yield;
+        if (implied.has(String(object["id"]))) continue;
+        list.push(withNames(shortObject(name, object, { ...context, implied }), config));
+      }
+      lists.set(name, list);
+    } else others[name] = isSingleton(name) ? shortSingleton(name, value as Document) : value;
   }
-  const mentioned = idsIn([others, ...lists.values()]);
-  const entries = [...lists].map(([name, list]) => {
-    const needed = needsIds(name, list, { config, mentioned });
-    return [name, needed ? list : list.map(({ id: _, ...fields }) => fields)];
-  });
+  const mentioned = yield* idSteps([others, ...lists.values()]);
+  const entries: [string, readonly Document[]][] = [];
+  for (const [name, list] of lists) {
+    const needed = yield* needsIds(name, list, { config, mentioned });
+    entries.push([name, needed ? list : list.map(({ id: _, ...fields }) => fields)]);
+  }
   return { ...others, ...Object.fromEntries(entries) };
 }
 
@@ -161,23 +164,26 @@ function referenceNameOf(collection: CollectionName, object: object): string | n
  * Whether an import finds some object only by its id. Then all in the list have theirs, because objects of the same age are in
  * the order of their ids.
  */
-function needsIds(
+function* needsIds(
   collection: CollectionName,
   list: readonly Document[],
   { config, mentioned }: { config: GatewayConfig; mentioned: ReadonlySet<string> },
-): boolean {
+): Steps<boolean> {
   const keys = new Map<string | null, number>();
   for (const object of config[collection].values()) {
     const key = keyOf(collection, object);
     keys.set(key, (keys.get(key) ?? 0) + 1);
+    yield;
   }
   const { identifiedBy } = definitionOf(collection);
-  return list.some((object) => {
+  for (const object of list) {
+    yield;
     if (mentioned.has(String(object["id"]))) return true;
     if (identifiedBy.some((field) => isSecretField(field) && (object[field] ?? null) !== null))
       return true;
     const stored = config[collection].get(String(object["id"]));
     const key = stored === undefined ? null : keyOf(collection, stored);
-    return key === null || (keys.get(key) ?? 0) > 1;
-  });
+    if (key === null || (keys.get(key) ?? 0) > 1) return true;
+  }
+  return false;
 }

@@ -3,6 +3,7 @@ import { compact, type Defaults, expand } from "../../model/compact.ts";
 import { defaultsOf } from "../../model/decode.ts";
 import { ApiError, type ApiStatus } from "../../model/error.ts";
 import { recordSchemas } from "../../model/records.ts";
+import { allVerdicts, learn, limitChecks, REGEX_BUDGET_MS } from "../../snapshot/regex-safety.ts";
 import type { ReportEntry } from "../report.ts";
 import type { OpenDocument } from "./document-reader.ts";
 import { DECODED_EARLY, decodeEarly } from "./decoded-early.ts";
@@ -13,11 +14,19 @@ import { isDocument } from "../../control/body.ts";
 const PIECE_OBJECTS = 500;
 
 type ReaderCommand =
-  | { readonly kind: "read"; readonly task: ReadTask }
+  | {
+      readonly kind: "read";
+      readonly task: ReadTask;
+      /** Regular expressions that have been checked. */
+      readonly verdicts: Verdicts;
+    }
   /** Find the line of this path. */
   | { readonly kind: "line"; readonly task: ReadTask; readonly path: string };
 
+type Verdicts = ReturnType<typeof allVerdicts>;
+
 type ReaderEvent =
+  | { readonly kind: "checked"; readonly verdicts: Verdicts }
   /** The next objects of a collection, as JSON: parsing it is cheaper for the receiver than a structured clone. */
   | {
       readonly kind: "objects";
@@ -52,6 +61,8 @@ export function serveReader(scope: ReaderScope, context: ReadContext): void {
   const answer = async (command: ReaderCommand): Promise<ReaderEvent> => {
     const { task } = command;
     if (command.kind === "line") return { kind: "line", line: await lineIn(task, command.path) };
+    learnAll(command.verdicts);
+    limitChecks(REGEX_BUDGET_MS);
     try {
       const { source, report, wasEncrypted } = await readDocument(task, context);
       const rest = sendObjects(source.value, scope);
@@ -60,6 +71,9 @@ export function serveReader(scope: ReaderScope, context: ReadContext): void {
       if (!(error instanceof ApiError)) throw error;
       const { status, message, headers } = error;
       return { kind: "refused", status, message, headers };
+    } finally {
+      // Also when there were too many, so that the next attempt goes on from there.
+      scope.postMessage({ kind: "checked", verdicts: "from" in task.form ? allVerdicts() : [] });
     }
   };
   scope.addEventListener("message", ({ data }) => {
@@ -67,6 +81,10 @@ export function serveReader(scope: ReaderScope, context: ReadContext): void {
     void answer(data).then((event) => scope.postMessage(event));
   });
 }
+
+const learnAll = (verdicts: Verdicts): void => {
+  for (const [source, problem] of verdicts) learn(source, { problem, isFinal: true });
+};
 
 /** Sends the objects of large collections; returns the rest. */
 function sendObjects(document: unknown, scope: ReaderScope): unknown {
@@ -93,7 +111,10 @@ function sendObjects(document: unknown, scope: ReaderScope): unknown {
 /** Reads a file in a thread. Throws the error of the thread. */
 export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocument> {
   const received = new ReceivedObjects();
-  const event = await ask(url, { kind: "read", task }, (objects) => received.add(objects));
+  const verdicts = "from" in task.form ? allVerdicts() : [];
+  const event = await ask(url, { kind: "read", task, verdicts }, (objects) =>
+    received.add(objects),
+  );
   if (event.kind === "refused")
     throw new ApiError(event.status, event.message, { headers: event.headers });
   if (event.kind !== "read") throw new Error(`unexpected response ${event.kind}`);
@@ -126,6 +147,7 @@ function ask(
   const worker = new Worker(url);
   worker.addEventListener("message", ({ data }: MessageEvent<ReaderEvent>) => {
     if (data.kind === "objects") onObjects(data);
+    else if (data.kind === "checked") learnAll(data.verdicts);
     else resolve(data);
   });
   worker.addEventListener("error", (event: ErrorEvent) => {

@@ -23,6 +23,7 @@ import { type Document, isDocument } from "../../control/body.ts";
 import type { Changes } from "../../control/change.ts";
 import { type Actor, includesRole, type Principal } from "../../control/principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import { Pace } from "../../pace.ts";
 import type { Draft } from "../../control/draft.ts";
 import {
   disableBusyStreams,
@@ -31,7 +32,8 @@ import {
 } from "../../control/free-ports.ts";
 import { differenceSteps, type ObjectDifference } from "../../control/differences.ts";
 import type { ReportEntry } from "../report.ts";
-import { documentOf } from "./document.ts";
+import { documentSteps } from "./document.ts";
+import { textSteps } from "./document-text.ts";
 import { DocumentReader, type OpenDocument } from "./document-reader.ts";
 import { createImportNormalizers } from "./import-normalizers.ts";
 import { applySteps } from "./plan.ts";
@@ -77,6 +79,9 @@ export interface ImportedFile extends Imported {
   readonly report: readonly ReportEntry[];
 }
 
+/** Longer work gives the event loop a turn. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
+
 export class Transfer {
   readonly #options: TransferOptions;
   readonly #reader: DocumentReader;
@@ -87,16 +92,18 @@ export class Transfer {
   }
 
   /** Without users and tokens, secrets masked; for roles below admin without the parts that only admins see. */
-  exportPlain({ role }: Pick<Principal, "role">, program: string): Document {
-    return this.#plainOf(this.#options.changes.config, { role, program });
+  exportPlain({ role }: Pick<Principal, "role">, program: string): Promise<Document> {
+    return new Pace(SLICE).run(this.#plainOf(this.#options.changes.config, { role, program }));
   }
 
   /** The same without defaults, times and what an import makes again, with names for ids. */
   async exportMinimal({ role }: Pick<Principal, "role">, program: string): Promise<Document> {
     const { plugins, changes } = this.#options;
     const { config } = changes;
-    const { minimalDocument } = await import("./minimal.ts");
-    return minimalDocument(this.#plainOf(config, { role, program }), { config, plugins });
+    const { minimalSteps } = await import("./minimal.ts");
+    const pace = new Pace(SLICE);
+    const plain = await pace.run(this.#plainOf(config, { role, program }));
+    return await pace.run(minimalSteps(plain, { config, plugins }));
   }
 
   #plainOf(
@@ -106,7 +113,7 @@ export class Transfer {
     const left: readonly string[] = personalCollections;
     const isShown = (part: Part) =>
       !left.includes(part) && (includesRole(role, "admin") || !isAdminPart(part));
-    return documentOf(config, { program, isShown, convert: maskSecrets });
+    return documentSteps(config, { program, isShown, convert: maskSecrets });
   }
 
   /** The complete configuration including secrets, encrypted with the passphrase. Recorded in the audit log. */
@@ -117,14 +124,15 @@ export class Transfer {
     if (!includesRole(by.role, "admin")) throw new ApiError(403, "the role admin is required");
     const checked = checkPassphrase(passphrase);
     const { changes, box, audit } = this.#options;
-    const whole = {
-      ...documentOf(changes.config, {
-        program,
-        isShown: () => true,
-        convert: (value) => openSecrets(value, box),
-      }),
-      ...this.#accessParts(),
+    const contents = {
+      program,
+      isShown: () => true,
+      convert: (value: unknown) => openSecrets(value, box),
     };
+    const pace = new Pace(SLICE);
+    const { config } = changes;
+    const document = await pace.run(documentSteps(config, contents));
+    const whole = { ...document, ...this.#accessParts() };
     const { actor, method, address } = by;
     audit.record({
       actor,
@@ -138,7 +146,7 @@ export class Transfer {
       revision: changes.revision,
       detail: null,
     });
-    const encrypted = await encryptUnder(checked, JSON.stringify(whole));
+    const encrypted = await encryptUnder(checked, await pace.run(textSteps(whole, "json")));
     return { format: DOCUMENT_FORMAT, program, encrypted };
   }
 

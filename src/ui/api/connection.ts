@@ -99,7 +99,7 @@ export function liveNodesOf(headers: Headers): LiveNodes | null {
   return {
     live,
     all,
-    missing: missing.replaceAll(/;([^,]+)/g, (_, state) => ` (${inWords(state)})`),
+    missing: missing.replaceAll(/;([a-z_]+)/g, (_, state) => ` (${inWords(state)})`),
   };
 }
 

@@ -92,14 +92,14 @@ async function checkRoundTrip(
   config: GatewayConfig,
   transfer: ReturnType<typeof controlPlane>["control"]["transfer"],
 ): Promise<void> {
-  const out = transfer.exportPlain({ role: "admin" }, "fuzz");
+  const out = await transfer.exportPlain({ role: "admin" }, "fuzz");
   const text = JSON.stringify(out);
   const other = controlPlane(configOf({})).control;
   const source = opened(await readSource(text, "json", parseJson));
   await other.transfer.import(source, { by: options.by, mode: "replace", dryRun: false });
   mustEqual(other.changes.config.routes.size, config.routes.size, "number of routes");
   mustEqual(
-    JSON.stringify(other.transfer.exportPlain({ role: "admin" }, "fuzz")),
+    JSON.stringify(await other.transfer.exportPlain({ role: "admin" }, "fuzz")),
     text,
     "second export",
   );

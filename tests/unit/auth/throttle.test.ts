@@ -1,5 +1,10 @@
 // When failed sign-in attempts are too many, on a simulated clock.
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LoginFailureTable } from "../../../src/store/login-failures.ts";
+import { openStore } from "../store/fixture.ts";
 import { LoginThrottle, MAX_FAILURES, WINDOW_MS } from "../../../src/auth/throttle.ts";
 import { ApiError } from "../../../src/model/error.ts";
 
@@ -125,4 +130,59 @@ test("memory is bounded: what failed longest ago is forgotten first", () => {
     throttle.begin(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, `user${index}`);
   expect(throttle.size).toBe(100);
   expect(tryOnce("192.0.2.1", "root")).toBeNull();
+});
+
+describe("after a restart", () => {
+  function restartable() {
+    const clock = { time: 1_800_000_000_000, now: () => clock.time };
+    const directory = mkdtempSync(join(tmpdir(), "sluice-throttle-"));
+    const { store } = openStore(directory);
+    const table = store.with((context) => new LoginFailureTable(context));
+    const start = () => {
+      const throttle = new LoginThrottle(clock);
+      throttle.observe(table.load(clock.now() - WINDOW_MS));
+      throttle.onCounted((failures) => table.add(failures, clock.now() - WINDOW_MS));
+      return throttle;
+    };
+    const rows = () => table.load(0).length;
+    return { clock, start, rows, table };
+  }
+  const attempt = (throttle: LoginThrottle) => throttle.begin("10.0.0.1", "root@a.example");
+
+  test("failures count as before, and no longer", () => {
+    const { clock, start } = restartable();
+    const before = start();
+    for (let index = 0; index < MAX_FAILURES; index++) attempt(before).failed();
+    expect(() => attempt(start())).toThrow("too many failed sign-ins");
+    clock.time += WINDOW_MS;
+    expect(() => attempt(start())).not.toThrow();
+  });
+
+  test("withdrawn attempts do not count", () => {
+    const { start, rows } = restartable();
+    const before = start();
+    for (let index = 0; index < MAX_FAILURES; index++) attempt(before).withdraw();
+    expect(() => attempt(start())).not.toThrow();
+    expect(rows()).toBe(0);
+  });
+
+  test("what is older than the window is deleted with the next failure", () => {
+    const { clock, start, rows } = restartable();
+    attempt(start()).failed();
+    expect(rows()).toBe(2);
+    clock.time += WINDOW_MS;
+    attempt(start()).failed();
+    expect(rows()).toBe(2);
+  });
+
+  test("the database holds at most 20,000 failures, the last ones", () => {
+    const { clock, rows, table } = restartable();
+    const failures = Array.from({ length: 20_005 }, (_, index) => ({
+      key: `${index}`,
+      at: clock.time,
+    }));
+    table.add(failures, 0);
+    expect(rows()).toBe(20_000);
+    expect(table.load(0).at(-1)?.key).toBe("20004");
+  });
 });

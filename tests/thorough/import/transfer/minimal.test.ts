@@ -21,8 +21,8 @@ async function take(control: Control, document: object, how: { mode?: ImportMode
 }
 
 /** The full export with positions for ids, and without times. */
-function comparable(control: Control): unknown {
-  const whole = control.transfer.exportPlain(viewer, "test");
+async function comparable(control: Control): Promise<unknown> {
+  const whole = await control.transfer.exportPlain(viewer, "test");
   let text = JSON.stringify(whole);
   for (const [name, list] of Object.entries(whole))
     if (Array.isArray(list))
@@ -39,7 +39,7 @@ async function checkRoundTrip(control: Control): Promise<void> {
   for (const mode of ["merge", "replace"] as const) {
     const other = fresh();
     await take(other, minimal, { mode });
-    expect(comparable(other)).toEqual(comparable(control));
+    expect(await comparable(other)).toEqual(await comparable(control));
     expect(await minimalOf(other)).toEqual(minimal);
   }
 }
