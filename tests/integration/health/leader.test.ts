@@ -59,6 +59,7 @@ async function threads(port: number) {
         pluginKey: "test",
         logDirectories: null,
         dnsServers: [],
+        managementAddresses: [],
         sharedCounters: null,
         shared: {
           workers: workerBoard.buffer,
