@@ -62,7 +62,7 @@ export class Dialer {
 
   /**
    * Connects to an address that was decided on, whatever the name resolves to then; the name stays that of the Host header and of the
-   * certificate. Follows no redirect, whose destination nobody has decided on.
+   * certificate. Follows no redirect, whose destination is not decided.
    */
   readonly fetch: Fetch = async (given, init = {}) => {
     const url = new URL(given);
