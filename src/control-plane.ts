@@ -10,7 +10,7 @@ import type { DnsProviderType } from "./model/dns-provider.ts";
 import type { RollupStore } from "./model/rollup.ts";
 import type { WorkerLifecycleEvent } from "./supervisor/worker-slot.ts";
 import type { TargetBoard } from "./shared-memory/target-board.ts";
-import type { ListenAddress } from "./snapshot/address-overlap.ts";
+import type { ListenAddress } from "./net/destinations.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import type { PluginCatalogue } from "./snapshot/plugin-config.ts";
 import { RegexChecker } from "./snapshot/regex-thread.ts";
@@ -304,7 +304,8 @@ function createPreflight(
   return new Preflight({
     lookup: dnsAccess.lookup,
     dns: dnsAccess.parts,
-    identitiesOf,
+    dialer: changes.dialer,
+    identitiesOf: (account) => identitiesOf(account, changes.dialer.fetch),
     config: () => changes.config,
     show: parts === undefined ? null : (proof) => acme.engine.showProof(proof),
   });
@@ -330,9 +331,8 @@ function createAlerts(
   options: ControlPlaneOptions,
   parts: Pick<AlertEngineOptions, "changes" | "events" | "traffic"> & { readonly audit: AuditLog },
 ) {
-  const managementAddresses = () => options.context().managementAddresses;
-  const engine = new AlertEngine({ ...options, ...parts, managementAddresses });
-  const alerts = new Alerts({ ...options, ...parts, engine, managementAddresses });
+  const engine = new AlertEngine({ ...options, ...parts });
+  const alerts = new Alerts({ ...options, ...parts, engine });
   return { alerts, alertEngine: engine };
 }
 

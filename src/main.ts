@@ -155,6 +155,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     retry: former === null ? null : (bind) => former.bindManagement(bind),
   });
   management.port = server.port;
+  pool.useManagement(control.managementAddresses());
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
   if (fleet !== null) await foundFleet(state, firstEntry);
@@ -184,9 +185,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
-  watchPressure(memory, control, log);
-  watchGarbage();
-  giveBackProgramLater();
+  watchMemory(memory, control, log);
   return running;
 }
 
@@ -201,13 +200,15 @@ async function addFirstAdmin(
   await storeFirstAdmin(changes, firstAdmin);
 }
 
-function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {
+function watchMemory({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {
   new PressureWatch({
     board,
     log,
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     onEvent: (event) => control.pressure.report(event),
   }).start();
+  watchGarbage();
+  giveBackProgramLater();
 }
 
 /** Memory that both planes read and write, and the directories of stores in it. */
@@ -249,13 +250,17 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     ...workerKeys(box),
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
+    managementAddresses: () => context().managementAddresses,
     sharedCounters: sharedCounters && {
       ...sharedCounters,
       scope: store.fleetId() ?? stored.instanceId,
     },
     ...memory,
     definitionOf: (name) => catalogue.get(name),
-    callout: createCallout({ loopToken: loopToken(stored.instanceId) }),
+    callout: createCallout({
+      loopToken: loopToken(stored.instanceId),
+      rules: () => control.changes.destinationRules(),
+    }),
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { checkSources } from "./architecture/checker.ts";
-import { ROOMS } from "./architecture/rules.ts";
+import { OPENS_CONNECTIONS, ROOMS, WAYS_OUT } from "./architecture/rules.ts";
 
 const TOP = "// A file of this test; knows nothing of anything else.\n";
 
@@ -28,6 +28,53 @@ describe("the sources of Sluice", () => {
 
   test("are found at all", () => {
     expect(readSources().size).toBeGreaterThan(5);
+  });
+});
+
+describe("connections outwards", () => {
+  // The UI runs in the browser; its only server is the management API.
+  const opening = () =>
+    [...readSources()]
+      .filter(
+        ([path, text]) => !path.startsWith("ui/") && OPENS_CONNECTIONS.test(withoutComments(text)),
+      )
+      .map(([path]) => path);
+  const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+
+  test("are opened by the dialer and by the files of the list", () => {
+    expect(opening().filter((path) => WAYS_OUT[path] === undefined)).toEqual([]);
+  });
+
+  test("have no line in the list without a file that opens one", () => {
+    const found = opening();
+    expect(Object.keys(WAYS_OUT).filter((path) => !found.includes(path))).toEqual([]);
+  });
+
+  test.each([
+    "const response = await fetch(url);",
+    "return fetch(url, init);",
+    "const made = await (parts.fetch ?? globalThis.fetch)(url);",
+    'import { connect } from "node:net";',
+    'import { isIP, connect as open, type Socket } from "node:net";',
+    'import {\n  createSocket,\n} from "node:dgram";',
+    'import { request } from "node:https";',
+    'import * as net from "net";',
+    'const { Socket } = await import("node:net");',
+    "Bun.connect({ hostname, port, socket });",
+    "new WebSocket(url);",
+    'import { SQL } from "bun";',
+  ])("are recognized in %s", (text) => {
+    expect(OPENS_CONNECTIONS.test(text)).toBe(true);
+  });
+
+  test.each([
+    "const response = await dialer.fetch(url);",
+    "const socket = dialer.connect({ host, port });",
+    'import { isIP, type Socket } from "node:net";',
+    'import type { connect } from "node:net";',
+    "  async fetch(request, self) {",
+  ])("are not seen in %s", (text) => {
+    expect(OPENS_CONNECTIONS.test(text)).toBe(false);
   });
 });
 

@@ -1,4 +1,5 @@
 // One account at one CA: the steps of the protocol, one call each; knows no certificate of the gateway and no schedule.
+import type { Fetch } from "../dialer/dialer.ts";
 import type { Client, Order } from "acme-client";
 import { type AcmeAccount, directoryOf } from "../model/acme-account.ts";
 import type { ChallengeType } from "../model/certificate.ts";
@@ -61,6 +62,7 @@ const TIMEOUT_MS = 30_000;
 
 export interface CaClientParts {
   readonly known: KnownAccounts;
+  readonly fetch: Fetch;
   readonly now: () => number;
   readonly signal: AbortSignal;
   /** Default 30 seconds for each request. */
@@ -108,7 +110,7 @@ export class CaClient {
 
   static async #connect(opened: OpenedAccount, parts: CaClientParts): Promise<CaClient> {
     const { account, key, eabKey } = opened;
-    const { now, signal } = parts;
+    const { fetch, now, signal } = parts;
     const directoryUrl = directoryOf(account);
     if (directoryUrl === null)
       throw new AcmeFailure(`ACME account "${account.name}" needs a staging_directory_url`);
@@ -124,6 +126,7 @@ export class CaClient {
     const timeoutMs = parts.timeoutMs ?? TIMEOUT_MS;
     const transport = new AcmeTransport({
       cas: account.ca_certificates,
+      fetch,
       timeoutMs,
       now,
       signal,

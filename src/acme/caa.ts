@@ -1,4 +1,5 @@
 // Evaluates CAA records (RFC 8659) for a CA, and finds the identities of CAs in them; reads no record itself.
+import type { Fetch } from "../dialer/dialer.ts";
 import type { CaaRecord } from "node:dns";
 import { isDocument } from "../control/body.ts";
 import { readText } from "../control/outgoing-request.ts";
@@ -57,10 +58,10 @@ const TIMEOUT_MS = 5000;
 const MAX_BYTES = 65_536;
 
 /** From the directory (RFC 8555 section 7.1.1), else the known ones; empty: unknown. */
-export async function identitiesOf(account: AcmeAccount): Promise<readonly string[]> {
+export async function identitiesOf(account: AcmeAccount, send: Fetch): Promise<readonly string[]> {
   const { directory_url: url, ca_certificates: ca } = account;
   try {
-    const response = await fetch(url, {
+    const response = await send(url, {
       redirect: "manual",
       signal: AbortSignal.timeout(TIMEOUT_MS),
       ...(ca === "" ? {} : { tls: { ca } }),

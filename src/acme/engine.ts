@@ -237,7 +237,14 @@ export class AcmeEngine {
     const { changes, box, clock } = this.#options;
     const account = accountToRevokeWith(certificate, this.stateOf(certificate.id), changes.config);
     if (!isIssued(certificate)) return;
-    const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
+    const { fetch } = changes.dialer;
+    const parts = {
+      box,
+      fetch,
+      known: this.#known,
+      now: () => clock.now(),
+      signal: this.#end.signal,
+    };
     const ca = await openCa(account, parts);
     await ca.revoke(certificate.certificate, reason);
     this.#options.events.certificate("revoked", certificate);
@@ -256,7 +263,14 @@ export class AcmeEngine {
       throw new AcmeFailure("an order with it is in progress", { type: "busy" });
     this.#changing.add(account.id);
     try {
-      const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
+      const { fetch } = changes.dialer;
+      const parts = {
+        box,
+        fetch,
+        known: this.#known,
+        now: () => clock.now(),
+        signal: this.#end.signal,
+      };
       await changeAccountKey(account, by, { changes, ...parts });
     } finally {
       this.#changing.delete(account.id);
@@ -355,6 +369,7 @@ export class AcmeEngine {
       signal,
       board: this.#board,
       known: this.#known,
+      fetch: changes.dialer.fetch,
       listenerGate: this.#listenerGate,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => {
@@ -409,7 +424,8 @@ export class AcmeEngine {
     if (this.#asking.has(id) || this.#asking.size >= MOST_AT_ONCE) return;
     this.#asking.add(id);
     const { signal } = this.#end;
-    void openCa(account, { box, known: this.#known, now: () => clock.now(), signal })
+    const { fetch } = changes.dialer;
+    void openCa(account, { box, fetch, known: this.#known, now: () => clock.now(), signal })
       .then((ca) => askRenewal(certificate, ca, { now, random: this.#random() }))
       .catch((error: Error) => {
         log.debug("a CA did not return renewal information", { error });

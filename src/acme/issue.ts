@@ -1,4 +1,5 @@
 // One attempt to issue a certificate: tries accounts in order until one succeeds; knows no schedule.
+import type { Fetch } from "../dialer/dialer.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { type AcmeAccount, directoryOf } from "../model/acme-account.ts";
 import { type Certificate, isIssued } from "../model/certificate.ts";
@@ -20,6 +21,7 @@ export interface IssueParts {
   readonly listenerGate: SharedExclusiveGate;
   readonly dns: DnsParts;
   readonly known: KnownAccounts;
+  readonly fetch: Fetch;
   readonly now: () => number;
   readonly signal: AbortSignal;
   /** Stores the open order; null: none. */
@@ -124,7 +126,7 @@ async function orderWith(
   }
 }
 
-export type OpenParts = Pick<IssueParts, "box" | "known" | "now" | "signal">;
+export type OpenParts = Pick<IssueParts, "box" | "known" | "fetch" | "now" | "signal">;
 
 /** With the key that the CA accepts: a key rollover may have been interrupted. */
 export async function openCa(account: AcmeAccount, parts: OpenParts): Promise<CaClient> {

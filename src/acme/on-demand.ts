@@ -1,4 +1,5 @@
 // On-demand certificates: decides which requested names get one; knows no CA.
+import type { Fetch } from "../dialer/dialer.ts";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Certificate } from "../model/certificate.ts";
@@ -64,7 +65,8 @@ export class OnDemand {
       return;
     this.#asking.add(name);
     try {
-      const why = this.#overLimit(template) ?? (await refusal(template, name));
+      const why =
+        this.#overLimit(template) ?? (await refusal(template, name, changes.dialer.fetch));
       if (why === null) await this.#create(template, name);
       else {
         this.#remember(name);
@@ -142,11 +144,15 @@ const fits = (pattern: string, name: string) =>
   pattern === name || (pattern.startsWith("*.") && name.replace(/^[^.]+/, "*") === pattern);
 
 /** Requests ask_url; null: the name is allowed. */
-async function refusal({ on_demand }: Certificate, name: string): Promise<string | null> {
+async function refusal(
+  { on_demand }: Certificate,
+  name: string,
+  send: Fetch,
+): Promise<string | null> {
   if (on_demand === null || on_demand.ask_url === "") return null;
   const url = new URL(on_demand.ask_url);
   url.searchParams.set("domain", name);
   const signal = AbortSignal.timeout(ASK_TIMEOUT_MS);
-  const { status } = await fetch(url, { redirect: "manual", signal });
+  const { status } = await send(url, { redirect: "manual", signal });
   return status === 200 ? null : `ask_url returned status ${status}`;
 }

@@ -1,4 +1,5 @@
 // Requests a token from an address over HTTP, as a CA would, and reports which server responds; knows no order.
+import type { Fetch } from "../dialer/dialer.ts";
 import { isIP } from "node:net";
 import { readText, reasonOf } from "../control/outgoing-request.ts";
 import { quote } from "../net/quote.ts";
@@ -24,12 +25,17 @@ const MAX_BYTES = 4096;
 
 export async function probe(
   proof: ProbeProof,
-  at: { readonly name: string; readonly address: string; readonly port: number },
+  at: {
+    readonly name: string;
+    readonly address: string;
+    readonly port: number;
+    readonly fetch: Fetch;
+  },
 ): Promise<ProbeOutcome> {
   const host = isIP(at.address) === 6 ? `[${at.address}]` : at.address;
   const where = `${at.address}, port ${at.port},`;
   try {
-    const response = await fetch(
+    const response = await at.fetch(
       `http://${host}:${at.port}/.well-known/acme-challenge/${proof.token}`,
       {
         headers: { host: at.port === 80 ? at.name : `${at.name}:${at.port}` },

@@ -1,4 +1,5 @@
 // HTTP to CAs: timeouts, trust, limits, and readable errors; knows no order and no account.
+import type { Fetch } from "../dialer/dialer.ts";
 import { type AcmeProblem, AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 
 /** In the form that the ACME library reads. */
@@ -13,6 +14,7 @@ export interface AcmeResponse {
 export interface TransportOptions {
   /** PEM of trusted CAs; empty: the system's. */
   readonly cas: string;
+  readonly fetch: Fetch;
   readonly timeoutMs: number;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -54,7 +56,7 @@ export class AcmeTransport {
 
   async #send(url: string, method: string, data: unknown): Promise<AcmeResponse> {
     const { cas, timeoutMs, signal } = this.#options;
-    const response = await fetch(url, {
+    const response = await this.#options.fetch(url, {
       method: method.toUpperCase(),
       redirect: "error",
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -1,5 +1,7 @@
 // Checks the requirements of an order beforehand: addresses, port 80, CAA, the DNS zone; reports the results as texts.
-import { connect, isIP } from "node:net";
+import type { Dialer } from "../dialer/dialer.ts";
+import type { ServerAddress } from "../pdk/kit.ts";
+import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { PRIVATE_NETWORKS } from "../model/local-ca.ts";
@@ -72,6 +74,7 @@ export interface PreflightOptions {
   readonly lookup: DnsLookup;
   readonly dns: DnsParts;
   /** Identities of a directory's CA in CAA records; empty: unknown. */
+  readonly dialer: Dialer;
   readonly identitiesOf: (account: AcmeAccount) => Promise<readonly string[]>;
   /** Null: no workers serve. */
   readonly show: ShowProbe | null;
@@ -193,7 +196,7 @@ export class Preflight {
 
   /** A self-probe proves more than a comparison of addresses. */
   async #checkPort80({ name }: Asked, addresses: readonly string[]): Promise<Found> {
-    const { show, ports } = this.#options;
+    const { dialer, show, ports } = this.#options;
     if (addresses.length === 0) return ["failed", "There is no address to connect to"];
     if (show === null) return ["warning", "Not tested: no worker serves"];
     const port = ports?.http ?? 80;
@@ -201,7 +204,9 @@ export class Preflight {
     const takeDown = await show(proof);
     try {
       const outcomes = await Promise.all(
-        addresses.slice(0, 4).map((address) => probe(proof, { name, address, port })),
+        addresses
+          .slice(0, 4)
+          .map((address) => probe(proof, { name, address, port, fetch: dialer.fetch })),
       );
       const other = outcomes.find((outcome) => outcome.kind === "other");
       if (other !== undefined) return ["failed", other.message];
@@ -217,9 +222,12 @@ export class Preflight {
   }
 
   async #checkPort443(addresses: readonly string[]): Promise<Found> {
-    const port = this.#options.ports?.tls ?? 443;
+    const { dialer, ports } = this.#options;
+    const port = ports?.tls ?? 443;
     if (addresses.length === 0) return ["failed", "There is no address to connect to"];
-    const open = await Promise.all(addresses.slice(0, 4).map((address) => accepts(address, port)));
+    const open = await Promise.all(
+      addresses.slice(0, 4).map((address) => accepts({ host: address, port }, dialer)),
+    );
     const closed = addresses.filter((_, index) => open[index] === false);
     return closed.length === 0
       ? ["ok", `Port ${port} accepts connections; whether they reach this gateway is unknown`]
@@ -311,9 +319,10 @@ const interfaceAddresses = () =>
     (entries ?? []).map(({ address }) => address.replace(/%.*$/, "")),
   );
 
-const accepts = (host: string, port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: CONNECT_MS });
+const accepts = (to: ServerAddress, dialer: Dialer): Promise<boolean> =>
+  new Promise<boolean>((resolve) => {
+    const socket = dialer.connect(to);
+    socket.setTimeout(CONNECT_MS);
     const settle = (isOpen: boolean) => {
       socket.destroy();
       resolve(isOpen);
@@ -321,4 +330,5 @@ const accepts = (host: string, port: number): Promise<boolean> =>
     socket.once("connect", () => settle(true));
     socket.once("timeout", () => settle(false));
     socket.once("error", () => settle(false));
-  });
+    // The address is refused.
+  }).catch(() => false);

@@ -1,6 +1,6 @@
 // The addresses at which clients reach a listener of this machine; resolves no names.
 import { hostname, networkInterfaces } from "node:os";
-import type { ListenAddress } from "../snapshot/address-overlap.ts";
+import type { ListenAddress } from "../net/destinations.ts";
 import type { Address } from "./flags.ts";
 
 /** The address itself; for a wildcard, the addresses of all network interfaces and the name of the machine. */

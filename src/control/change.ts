@@ -1,4 +1,6 @@
 // The only path of a mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
+import { Dialer } from "../dialer/dialer.ts";
+import type { DestinationRules } from "../net/destinations.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Fact } from "../model/fact.ts";
 import { Pace } from "../pace.ts";
@@ -68,6 +70,15 @@ export class Changes extends ChangeListeners {
       this.#current = { ...this.#current, config };
       this.#isRekeyed = true;
     });
+  }
+
+  /** Connections to servers that the configuration names, by the rules of the current version. */
+  readonly dialer = new Dialer({ rules: () => this.destinationRules() });
+
+  /** Where the gateway may connect to. */
+  destinationRules(): DestinationRules {
+    const { permitted_destinations: permitted } = this.config.settings;
+    return { permitted, management: this.#options.context().managementAddresses };
   }
 
   /** The current configuration. */

@@ -5,16 +5,12 @@ import { revocationsProblem } from "../crypto/revocation-list.ts";
 import { isSocketHost } from "../model/target.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
-import { isMetadataAddress } from "../net/metadata-network.ts";
 import { regexProblem } from "../snapshot/regex-safety.ts";
 import { hostListProblems, routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../model/object-rules.ts";
 
-const METADATA = "must not be link-local: cloud providers serve the machine's credentials there";
-
 const targetHost: TextCheck = (host) => {
   if (isSocketHost(host)) return socketProblem(host.slice("unix:".length));
-  if (isMetadataAddress(host)) return METADATA;
   if (host.includes(":"))
     return isBareAddress(host)
       ? null

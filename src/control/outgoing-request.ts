@@ -28,7 +28,8 @@ export async function readText(response: Response, maxBytes: number): Promise<st
 
 /** The cause is dropped: it may contain the URL with its parameters. */
 export function reasonOf(error: unknown, { timeoutMs }: Pick<RequestLimits, "timeoutMs">): string {
-  const { name, code } = error as { readonly name?: string; readonly code?: unknown };
+  const { name, code, message } = error as Error & { readonly code?: unknown };
+  if (code === "REFUSED_DESTINATION") return message;
   if (name === "TimeoutError") return `did not respond within ${timeoutMs / 1000} s`;
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") return "refused the connection";
   if (code === "ENOTFOUND") return "is a name that cannot be resolved";

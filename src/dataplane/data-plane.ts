@@ -1,4 +1,5 @@
 // The contract between the worker loop and the data plane of one worker: versions and questions; knows nothing of threads.
+import type { ListenAddress } from "../net/destinations.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
@@ -40,6 +41,8 @@ export interface DataPlaneOptions {
   readonly log: LogLine;
   /** Name servers for target names; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Where the management API listens: nothing of this gateway connects there. Default: unknown. */
+  readonly managementAddresses?: readonly ListenAddress[];
   /** All plugin types. */
   readonly plugins: PluginSource;
   /** The key that those of plugin instances are derived from; the same in all workers. */
@@ -76,6 +79,8 @@ export interface DataPlane {
   answer(question: WorkerQuestion): WorkerAnswer;
   /** The next version creates again what was made with other keys. */
   useKeys(keys: WorkerKeys): void;
+  /** The management API listens there now. */
+  useManagement(addresses: readonly ListenAddress[]): void;
   /** Reacts to the pressure on memory and descriptors: sheds, pauses or resumes. Call it a few times a second. */
   relieve(): void;
   /** Resolves when this thread accepts neither connections nor requests on those that it has. `lingerMs`: as in `Drain`. */

@@ -1,4 +1,7 @@
 // The data plane of one worker: serves the live version, prepares the next one and swaps them; knows no thread and no database.
+import { Dialer } from "../dialer/dialer.ts";
+import type { ListenAddress } from "../net/destinations.ts";
+import { WorkerDestinations } from "./worker-destinations.ts";
 import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
@@ -72,6 +75,7 @@ class Runtime implements DataPlane {
   readonly #readyRoutes = new ReadyRoutes();
   readonly #pace: Pace;
   #stickyKey: string;
+  readonly #destinations: WorkerDestinations;
   /** Of the live version; null: none yet. */
   #pipeline: Pipeline | null = null;
   #candidate: Candidate | null = null;
@@ -83,12 +87,14 @@ class Runtime implements DataPlane {
     this.#options = options;
     this.#pace = options.pace ?? new Pace();
     this.#stickyKey = options.stickyKey;
+    this.#destinations = new WorkerDestinations(options.managementAddresses);
     const inFlight = new InFlight();
     this.#recorder = options.recorder ?? TrafficRecorder.unread();
     this.#pools = new PoolRegistry(inFlight.now, {
       resolver: new NameResolver({ servers: options.dnsServers }),
       now: () => performance.now(),
       log: options.log,
+      problemOf: this.#destinations.problemOf,
     });
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSockets({
@@ -110,7 +116,10 @@ class Runtime implements DataPlane {
       // All workers read the same files: only one logs their problems.
       geo: createGeo(options.worker % (options.workers ?? 1) === 0 ? options.log : () => {}),
     };
+    const { rules } = this.#destinations;
     this.#plugins = createPluginLoader(options, {
+      dialer: new Dialer({ rules }),
+      callout: createCallout({ ...options, loopToken: loopToken(options.instanceId), rules }),
       used: (id) => this.#uses.note(id),
       dropped: (plugin, count) => this.#recorder.dropped(plugin, count),
     });
@@ -158,6 +167,8 @@ class Runtime implements DataPlane {
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     this.#pace.begin();
+    // Names of the first version are looked up while it is prepared.
+    if (this.#live === null && change.settings !== null) this.#destinations.permit(change.settings);
     const candidate = this.#candidateFor(change.revision);
     const issues = await candidate.prepare(change);
     if (issues.length > 0) this.discard(change.revision);
@@ -209,6 +220,7 @@ class Runtime implements DataPlane {
     this.#recorder.forgetDeleted();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
+    this.#destinations.permit(generation.settings);
     this.#options.board.set(this.#options.worker, "revision", generation.revision);
     this.#deferredLogs.flush();
     if (before !== null && before.plugins !== generation.plugins)
@@ -283,6 +295,10 @@ class Runtime implements DataPlane {
   useKeys({ stickyKey, pluginKey }: WorkerKeys): void {
     this.#stickyKey = stickyKey;
     this.#plugins.useKey(pluginKey);
+  }
+
+  useManagement(addresses: readonly ListenAddress[]): void {
+    this.#destinations.useManagement(addresses);
   }
 
   relieve(): void {
@@ -363,23 +379,21 @@ class Runtime implements DataPlane {
 
 function createPluginLoader(
   options: DataPlaneOptions,
-  events: Pick<PluginLoaderOptions, "used" | "dropped">,
+  parts: Pick<PluginLoaderOptions, "used" | "dropped" | "dialer" | "callout">,
 ): PluginLoader {
   const { worker, workers = 1, plugins, pluginKey, counters, log } = options;
-  const { instanceId, managementCookies, thread = worker + 1 } = options;
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
     workers,
-    thread,
+    thread: options.thread ?? worker + 1,
     plugins,
     pluginKey,
     sharedCounters: options.sharedCounters ?? null,
     logDirectories: options.logDirectories ?? null,
     log,
     running: options.board.cell(worker, "running_plugin"),
-    ...events,
+    ...parts,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
-    callout: createCallout({ loopToken: loopToken(instanceId), managementCookies }),
   });
 }

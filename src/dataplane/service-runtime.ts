@@ -92,8 +92,8 @@ export class PoolRegistry {
       });
       return live;
     }
-    const { host, resolve, isHttp2, ...plain } = spec;
-    const endpoint = { ...plain, addresses: addressesOf(host, resolve, this.#names) };
+    const { host: _, resolve: __, isHttp2, ...plain } = spec;
+    const endpoint = { ...plain, addresses: addressesOf(spec, this.#names) };
     const made = isHttp2
       ? new SessionPool(endpoint, options, this.#now)
       : new ConnectionPool(endpoint, options, this.#now);
@@ -123,14 +123,10 @@ export class PoolRegistry {
   }
 }
 
-function addressesOf(
-  host: string,
-  resolve: Service["resolve"],
-  names: ResolvedNameContext,
-): Addresses {
+function addressesOf({ host, resolve, port }: EndpointSpec, names: ResolvedNameContext): Addresses {
   if (host.startsWith(UNIX)) return new FixedAddress({ unix: host.slice(UNIX.length) });
   if (isIP(host) !== 0) return new FixedAddress({ host });
-  const question = { kind: resolve === "srv" ? "srv" : "dns", name: host } as const;
+  const question = { kind: resolve === "srv" ? "srv" : "dns", name: host, port } as const;
   return new ResolvedName(question, resolve === "static", names);
 }
 

@@ -99,6 +99,7 @@ function start(
     board,
     stickyKey,
     dnsServers,
+    managementAddresses: command.managementAddresses,
     targets: new TargetBoard(command.shared.targets),
     recorder,
     pace: new Pace({ ms: SLICE_MS, rested: progressOf(port) }),
@@ -153,6 +154,9 @@ async function runCommand(
       return;
     case "keys":
       plane.useKeys(command.keys);
+      return;
+    case "management":
+      plane.useManagement(command.addresses);
       return;
     case "session":
       if (command.isLive) sessions.add(command.hash);

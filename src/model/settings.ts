@@ -114,6 +114,21 @@ export const settingsInput = t.Object(
         },
       },
     ),
+    permitted_destinations: since(
+      7,
+      listOf(
+        cidr,
+        "Link-local and metadata addresses that the gateway may connect to: it refuses them for targets, plugins, alerts and all else, because clouds serve the machine's credentials there; only an admin may set it",
+        {
+          form: {
+            title: "Permitted destinations",
+            help: "Link-local addresses and metadata services that the gateway may connect to. Clouds serve the machine's credentials there. Empty: none",
+            example: "169.254.10.0/24",
+            group: "requests",
+          },
+        },
+      ),
+    ),
     default_site: group(
       {
         action: oneOf(["404", "redirect", "html", "close"], {

@@ -10,6 +10,7 @@ export type TextKind =
   | "regex"
   | "cidr"
   | "url"
+  | "server"
   | "template"
   | "header_name"
   | "header_value"
@@ -76,6 +77,10 @@ export const cidr = (options: TextOptions) =>
 
 /** http:// or https://. */
 export const url = (options: TextOptions) => text("url", options);
+
+/** A URL of another scheme, or a host with a port, to which the gateway connects. */
+export const server = (options: Parameters<typeof t.String>[0]) =>
+  t.String({ ...options, [KIND]: "server" });
 
 /** Text with `${request.header.x}` and so on in it, see `compileTemplate`. */
 export const template = (options: TextOptions) => text("template", options);

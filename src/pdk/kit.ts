@@ -1,4 +1,6 @@
 // What the gateway provides to a plugin instance beside requests; interfaces only.
+import type { Socket } from "node:net";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
 import type { CacheStore } from "./cache-store.ts";
 import type { InstanceView } from "./context.ts";
 
@@ -150,6 +152,20 @@ export interface CalloutResponse {
  */
 export type Callout = (request: CalloutRequest) => Promise<CalloutResponse>;
 
+/** Connections to other servers. Refuses destinations as for callouts: a name is decided by the addresses that it has. */
+export interface KitDialer {
+  /** Throws for an address that is refused; the socket emits an error for a name. */
+  connect(to: ServerAddress): Socket;
+  connectTls(options: ConnectionOptions & ServerAddress): TLSSocket;
+  /** At least one. Rejects with the reason. */
+  addressesOf(server: ServerAddress): Promise<readonly string[]>;
+}
+
+export interface ServerAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** Where plugins may write log files, as absolute paths of directories. */
 export interface LogDirectories {
   /** Base of relative paths; created when needed. */
@@ -213,6 +229,7 @@ export interface PluginKit {
   /** Null without `--counters`. */
   readonly shared: SharedCounters | null;
   readonly callout: Callout;
+  readonly dialer: KitDialer;
   /** Null: the plugin has no feed. */
   readonly followFeed: FollowFeed | null;
   /** 32 bytes, the same in all workers and after a restart, different for each instance and purpose. */

@@ -1,6 +1,7 @@
 // Knowledge of addresses that plugins may use; only passes on.
 export { cidrProblem, compileCidrs } from "../net/cidr.ts";
 export { networkOf, normalizeAddress } from "../net/address.ts";
+export { destinationIn, destinationProblem, type DestinationRules } from "../net/destinations.ts";
 export { isSafeUrl } from "../net/loopback.ts";
 export {
   compileNetworks,

@@ -98,6 +98,22 @@ export function readTrusted(path: string, written: readonly string[] = []): stri
   }
 }
 
+const SETTINGS = ["package.json", "tsconfig.json", "jsconfig.json"];
+
+/**
+ * Throws a TrustError when another user could change a file that the bundler reads for one of these files, in its directory or above:
+ * in a sticky directory others can add one.
+ */
+export function requireTrustedSettings(files: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const file of files)
+    for (let at = dirname(file); !seen.has(at); at = dirname(at)) {
+      seen.add(at);
+      for (const path of SETTINGS.map((name) => join(at, name)))
+        if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) trustedPath(path);
+    }
+}
+
 interface Check {
   readonly user: number | null;
   readonly isLast: boolean;

@@ -3,7 +3,7 @@ import { compileCondition, compileStreamCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { parseTraceParent } from "../pdk/http.ts";
-import type { PluginKit } from "../pdk/kit.ts";
+import type { KitDialer, PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
 import { type Format, formatOf, needsResponse, textOf } from "./access-log/format.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
@@ -161,7 +161,7 @@ interface Opened {
 }
 
 async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
-  const { callout, worker, logDirectories: directories } = kit;
+  const { callout, dialer, worker, logDirectories: directories } = kit;
   const { file, stdout, http, syslog, tcp, udp, loki, otlp } = own;
   if (file !== undefined) {
     const { path, keep, rotate_size: rotateSize } = file;
@@ -187,27 +187,32 @@ async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
     const bodyOf = otlpBody(otlp.resource_attributes);
     return { name: "otlp", lines: otlp, sink: new HttpSink({ url, headers, callout, bodyOf }) };
   }
-  if (syslog !== undefined) return { name: "syslog", lines: syslog, sink: openSyslog(syslog) };
+  if (syslog !== undefined)
+    return { name: "syslog", lines: syslog, sink: openSyslog(syslog, dialer) };
   if (tcp !== undefined) {
     const address = addressOf(tcp.address);
-    const sink = new TcpSink({ address, framing: lineFraming, tls: null });
+    const sink = new TcpSink({ address, framing: lineFraming, dialer, tls: null });
     return { name: "tcp", lines: tcp, sink };
   }
   if (udp !== undefined)
     return {
       name: "udp",
       lines: udp,
-      sink: new UdpSink(addressOf(udp.address), ({ line }) => line),
+      sink: new UdpSink({
+        address: addressOf(udp.address),
+        framing: ({ line }) => line,
+        dialer,
+      }),
     };
   throw new Error("a sink of an access log has no destination");
 }
 
-function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
+function openSyslog(own: NonNullable<SinkConfig["syslog"]>, dialer: KitDialer): Sink {
   const address = addressOf(own.address);
   const message = syslogMessage({ facility: own.facility, appName: own.app_name });
-  if (own.transport === "udp") return new UdpSink(address, message);
+  if (own.transport === "udp") return new UdpSink({ address, framing: message, dialer });
   const tls = own.transport === "tls" ? { ca: own.ca_certificate } : null;
-  return new TcpSink({ address, framing: counted(message), tls });
+  return new TcpSink({ address, framing: counted(message), dialer, tls });
 }
 
 function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): PluginHandlers {

@@ -178,7 +178,11 @@ responds 503.`,
   onError: "closed",
   check: problemsOf,
   async create(own, kit) {
-    const authenticator = new Authenticator(own, kit, new Directory(own, await import("ldapts")));
+    const authenticator = new Authenticator(
+      own,
+      kit,
+      new Directory(own, await import("ldapts"), kit.dialer),
+    );
     const { hide_credentials: hides } = own;
     return {
       auth: (context) => authenticator.auth(context),

@@ -4,7 +4,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
 import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
-import type { ListenAddress } from "./address-overlap.ts";
+import type { ListenAddress } from "../net/destinations.ts";
 import { checkSteps, type ConfigDifference, differenceOf } from "./cross-rules.ts";
 import type { FieldChecks } from "../model/object-rules.ts";
 import type { Problem } from "./problem.ts";

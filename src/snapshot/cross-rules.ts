@@ -1,4 +1,5 @@
 // Rules between objects: protocols fit, sockets do not clash; checks what changed.
+import { checkDestinations } from "./destination-rules.ts";
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -15,7 +16,8 @@ import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Steps } from "../pace.ts";
 import { checkAccess } from "./access-rules.ts";
-import { type ListenAddress, overlaps } from "./address-overlap.ts";
+import type { ListenAddress } from "../net/destinations.ts";
+import { overlaps } from "./address-overlap.ts";
 import { checkApplications } from "./application-rules.ts";
 import { checkCollections } from "./collection-rules.ts";
 import { diffLarge, diffMaps } from "./diff.ts";
@@ -76,6 +78,7 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   yield* checkPlugins(candidate, context, list);
   yield* checkEngines(candidate, list);
   checkAccess(candidate, context, list);
+  checkDestinations(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
   // Requests fail with the first one: what is wrong in itself comes before what conflicts with other objects.
@@ -135,6 +138,8 @@ function checkSettings(settings: Settings, checks: FieldChecks, report: Report):
   checkList(settings.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
   const { permitted_networks: networks } = settings.local_ca;
   checkList(networks, checks.cidr, { path: "local_ca.permitted_networks", report });
+  const { permitted_destinations: permitted } = settings;
+  checkList(permitted, checks.cidr, { path: "permitted_destinations", report });
   checkList(settings.admin_allowed_cidrs, checks.cidr, { path: "admin_allowed_cidrs", report });
   if (settings.default_site.action === "redirect" && settings.default_site.to === "")
     report("default_site.to", 'is required for the action "redirect"');

@@ -1,5 +1,6 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behavior.
 import type { Issue } from "../model/error.ts";
+import type { ListenAddress } from "../net/destinations.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
 import type { CountersCommand } from "../shared-counters/worker-counters.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
@@ -28,6 +29,8 @@ export interface StartCommand {
   readonly logDirectories: LogDirectories | null;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Where the management API listens. */
+  readonly managementAddresses: readonly ListenAddress[];
   /** The server of shared counters; null: there is none. */
   readonly sharedCounters: CountersCommand | null;
   /** Memory shared by all threads; laid out by shared-memory/. */
@@ -122,6 +125,8 @@ export type WorkerCommand =
   | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
   /** A session of the management API has begun or ended. */
   | { readonly kind: "session"; readonly hash: string; readonly isLive: boolean }
+  /** The management API listens there. */
+  | { readonly kind: "management"; readonly addresses: readonly ListenAddress[] }
   /** The next version creates again what was made with other keys. */
   | { readonly kind: "keys"; readonly keys: WorkerKeys }
   /** Answer the question; the answer has the same `ticket`. */

@@ -1,4 +1,5 @@
 // Rules about plugins, consumers and credentials: scopes, configurations and unique fields.
+import { literalProblem } from "./destination-rules.ts";
 import { customIdOf } from "../model/consumer.ts";
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
 import type { Condition } from "../model/condition.ts";
@@ -131,7 +132,11 @@ function textProblem({ kind, value }: KindedText, { config, context }: CheckScop
     case "cidr":
       return context.checks.cidr(value);
     case "url":
-      return value === "" ? null : urlProblem(value);
+      return value === ""
+        ? null
+        : (urlProblem(value) ?? literalProblem(value, { config, context }));
+    case "server":
+      return literalProblem(value, { config, context });
     case "template":
       return templateProblem(value);
     case "header_name":

@@ -1,9 +1,10 @@
 // Rules about targets: valid addresses that fit their service, without duplicates; resolves nothing.
+import { destinationRules } from "./destination-rules.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Service } from "../model/service.ts";
 import type { Steps } from "../pace.ts";
 import { isSocketHost, placeKey, type Target } from "../model/target.ts";
-import { reaches } from "./address-overlap.ts";
+import { destinationProblem } from "../pdk/net.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import type { Report } from "../model/object-rules.ts";
 import type { ProblemList } from "./problem.ts";
@@ -16,13 +17,17 @@ export function* checkTargets(
   const { config, difference } = candidate;
   const { upserts } = difference.targets;
   checkPortsOfServices(candidate, list);
+  yield* checkPermitted(candidate, context, list);
   if (upserts.length === 0) return;
   const wanted = new Map<string, string>();
   for (const target of upserts) {
     const report = list.of("targets", target.id);
     checkPlace(target, { config, context }, report);
-    if (context.managementAddresses.some((bound) => reaches(target.host, target.port, bound)))
-      report("host", "is the management API itself, which must not be proxied");
+    const problem = destinationProblem(
+      target,
+      destinationRules({ config: candidate.config, context }),
+    );
+    if (problem !== null) report("host", problem);
     wanted.set(keyOf(target), target.id);
     yield;
   }
@@ -34,6 +39,25 @@ export function* checkTargets(
     const where = target.port === null ? target.host : `${target.host}:${target.port}`;
     const report = list.of("targets", claimant);
     report("host", `target ${where} exists already in this service`, 409);
+  }
+}
+
+/** Unchanged targets, when an admin permits other destinations. */
+function* checkPermitted(
+  candidate: Candidate,
+  context: RuleContext,
+  list: ProblemList,
+): Steps<void> {
+  const { config, previous, difference } = candidate;
+  const { permitted_destinations: permitted } = config.settings;
+  if (previous === null || !difference.settings) return;
+  if (previous.settings.permitted_destinations.every((each) => permitted.includes(each))) return;
+  const rules = destinationRules({ config: candidate.config, context });
+  for (const target of config.targets.values()) {
+    const problem = destinationProblem(target, rules);
+    if (problem !== null && !difference.targets.upserts.includes(target))
+      list.of("targets", target.id)("host", problem);
+    yield;
   }
 }
 

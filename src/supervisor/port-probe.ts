@@ -1,6 +1,7 @@
 // Checks that the ports of new listeners are free before workers bind them; knows nothing of HTTP.
 import type { Issue } from "../model/error.ts";
-import { type ListenAddress, overlaps } from "../snapshot/address-overlap.ts";
+import type { ListenAddress } from "../net/destinations.ts";
+import { overlaps } from "../snapshot/address-overlap.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { ownerOfPort } from "./port-owner.ts";
 

@@ -1,4 +1,5 @@
 // Starts, watches and drains all data-plane workers; knows nothing of how versions are decided.
+import type { ListenAddress } from "../net/destinations.ts";
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
@@ -42,6 +43,8 @@ export interface WorkerPoolOptions {
   readonly logDirectories?: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Where the management API listens. Default: unknown. */
+  readonly managementAddresses?: () => readonly ListenAddress[];
   /** The server of shared counters. Default: none. */
   readonly sharedCounters?: StartCommand["sharedCounters"];
   /** All shared memory is for `placesFor(workers)`. */
@@ -137,6 +140,7 @@ export class WorkerPool {
           counters,
           cookieId: options.cookieId ?? options.instanceId,
           keys: () => this.#keys,
+          managementAddresses: options.managementAddresses ?? (() => []),
           logDirectories: options.logDirectories ?? null,
           sharedCounters: options.sharedCounters ?? null,
           onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),
@@ -184,6 +188,11 @@ export class WorkerPool {
   useKeys(keys: WorkerKeys): void {
     this.#keys = keys;
     this.#post({ kind: "keys", keys });
+  }
+
+  /** The management API listens there now. */
+  useManagement(addresses: readonly ListenAddress[]): void {
+    this.#post({ kind: "management", addresses });
   }
 
   /** A session of the management API has begun or ended: its cookie must not reach a target while it lives. */

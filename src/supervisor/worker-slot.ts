@@ -1,4 +1,5 @@
 // One slot of the pool: runs a thread on the active version and restarts it; knows nothing of the other slots.
+import type { ListenAddress } from "../net/destinations.ts";
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
@@ -62,6 +63,7 @@ export interface WorkerSlotOptions {
   readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  readonly managementAddresses: () => readonly ListenAddress[];
   readonly sharedCounters: StartCommand["sharedCounters"];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
@@ -190,7 +192,7 @@ export class WorkerSlot {
 
   #startCommand({ place, number }: Run): StartCommand {
     const { workers, instanceId, cookieId, keys, requests } = this.#options;
-    const { logDirectories, dnsServers, sharedCounters } = this.#options;
+    const { logDirectories, dnsServers, managementAddresses, sharedCounters } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
@@ -203,6 +205,7 @@ export class WorkerSlot {
       ...keys(),
       logDirectories,
       dnsServers,
+      managementAddresses: managementAddresses(),
       sharedCounters,
       sessions: [...sessions()],
       shared: {

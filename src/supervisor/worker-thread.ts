@@ -131,7 +131,12 @@ export class WorkerThread {
 function subjectOf(command: WorkerCommand): number | null {
   if (command.kind === "start" || command.kind === "drain") return null;
   if (command.kind === "stop_accepting") return null;
-  if (command.kind === "requests" || command.kind === "session" || command.kind === "keys")
+  if (
+    command.kind === "management" ||
+    command.kind === "requests" ||
+    command.kind === "session" ||
+    command.kind === "keys"
+  )
     return null;
   if (command.kind === "ask") return command.ticket;
   return "change" in command ? command.change.revision : command.revision;

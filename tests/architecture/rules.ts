@@ -43,6 +43,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: [],
     reason: "it counts on a server for any plugin, and only workers talk to that server",
   },
+  dialer: {
+    imports: ["net"],
+    reason: "it decides by address alone, whatever asks it to connect",
+  },
   oidc: {
     imports: ["net", "crypto"],
     reason: "single sign-on and plugins speak one protocol, and requests are sent by their callers",
@@ -62,7 +66,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       "the contract between the planes belongs to neither; plugin definitions come as arguments",
   },
   dataplane: {
-    imports: ["snapshot", "pdk", "http", "net", "crypto", "shared-memory", "shared-counters"],
+    imports: [
+      ...["snapshot", "pdk", "http", "net", "dialer", "crypto"],
+      ...["shared-memory", "shared-counters"],
+    ],
     reason: "a worker never sees a database, a user or an API, and plugins are handed to it",
   },
   supervisor: {
@@ -79,7 +86,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       "nodes share changes; what a change means is decided in control, and only main joins the two",
   },
   control: {
-    imports: ["model", "snapshot", "store", "supervisor", "crypto", "net", "http", "shared-memory"],
+    imports: [
+      ...["model", "snapshot", "store", "supervisor", "dialer"],
+      ...["crypto", "net", "http", "shared-memory"],
+    ],
     reason: "the change path and the resources must not know that they are called over HTTP",
   },
   auth: {
@@ -263,3 +273,56 @@ export const ROOMS_WITHOUT_TYPE_CIRCLES: readonly string[] = ["dataplane"];
 
 /** Names that say nothing about what is inside. */
 export const EMPTY_NAMES = /(^|\/)(utils?|helpers?|misc|common|shared|types)(\.tsx?$|\/)/;
+
+/**
+ * Files that open connections outwards beside the dialer, and why no configuration of an editor chooses where these lead. Any other file
+ * asks `dialer/` for a connection, which decides about the destination.
+ */
+export const WAYS_OUT: Readonly<Record<string, string>> = {
+  "dialer/dialer.ts": "it decides about destinations for all others",
+  "dataplane/upstream/connection.ts":
+    "targets; names/resolved-name.ts decides about each address when its name is resolved, target-rules.ts about literal ones",
+  "dataplane/upstream/http2-session.ts": "it speaks HTTP/2 over a connection of connection.ts",
+  "dataplane/stream/dial.ts": "targets of streams, with addresses decided on in the same places",
+  "dataplane/stream/udp-session.ts": "the same for datagrams",
+  "dataplane/stream/udp-port.ts": "it answers clients from the port that they sent to",
+  "dataplane/names/name-resolver.ts": "name servers of the system and of --dns-servers",
+  "dataplane/listener/loopback-tunnel.ts": "a listener of this process",
+  "dataplane/plugin/callout.ts": "its connections are made by the dialer that it creates",
+  "acme/dns/dns-exchange.ts": "it connects to an address that the dialer has decided on",
+  "acme/dns/lookup.ts":
+    "name servers of the system and of --dns-servers, and those that serve a zone, on port 53 only",
+  "plugins/ldap-auth/directory.ts":
+    "StartTLS over a connection of the dialer; the package gets its sockets from there",
+  "plugins/ldap-auth.ts": "it loads the package for directory.ts",
+  "plugins/access-log/socket-sinks.ts": "datagrams to an address that the dialer has decided on",
+  "observe/alerts/smtp.ts": "the package gets its socket from the dialer",
+  "discovery/docker-client.ts":
+    "the API of containers, which only an admin sets; a unix socket as a rule",
+  "fleet/peer-reads.ts":
+    "the management API of other nodes, by --advertise, signed with the key of the fleet",
+  "fleet/postgres-connection.ts": "the database of --store",
+  "shared-counters/connection.ts": "the server of --counters",
+  "shared-counters/diagnosis.ts": "the server of --counters",
+  "supervisor/port-probe.ts": "it binds ports and connects nowhere",
+  "cli/control-socket.ts": "the control socket in the data directory",
+  "cli/healthcheck.ts": "a command of a person at the machine",
+  "cli/management-client.ts": "a command of a person at the machine",
+  "cli/version.ts": "a command of a person at the machine",
+};
+
+/** In the text of a file: whether it opens a connection, or imports a package that does. */
+export const OPENS_CONNECTIONS = new RegExp(
+  [
+    // Not a method of that name.
+    String.raw`(?<![\w.#"'-]|async )fetch\((?!\w+: )`,
+    String.raw`globalThis\.fetch|Bun\.(?:connect|udpSocket|FetchSession|dns|s3|redis|sql)\b`,
+    String.raw`new (?:WebSocket|EventSource|RedisClient|SQL|Bun\.\w+Session)\(`,
+    String.raw`^import (?!type)[^;]*\b(?:connect|createConnection|createSocket|request|get|Agent|Resolver|promises|RedisClient|SQL)\b[^;]*from "(?:node:(?:net|tls|http|https|http2|dgram|dns|dns/promises)|bun)"`,
+    String.raw`import \* as \w+ from "(?:node:)?(?:net|tls|http|https|http2|dgram|dns)"`,
+    `from "(?:net|tls|https?|http2|dgram|dns|undici|axios|ws|nodemailer|ldapts|ioredis|pg)(?:/[^"]*)?"`,
+    String.raw`import\("(?:node:(?:net|tls|https?|http2|dgram|dns)[^"]*|nodemailer|ldapts|undici|ws)"\)`,
+    String.raw`getBuiltinModule\("node:\w+"\)\s*\.(?:connect|request|get|createConnection|createSocket)\b`,
+  ].join("|"),
+  "m",
+);

@@ -1,4 +1,5 @@
 // Dynamic updates of a real BIND: records added, checked and deleted; keys of two kinds, wrong ones, aliases, CAA.
+import { testDialer } from "../support/dialer.ts";
 import { expect } from "bun:test";
 import type { DnsParts } from "../../src/acme/dns/definition.ts";
 import rfc2136 from "../../src/acme/dns/rfc2136.ts";
@@ -175,6 +176,7 @@ describe("through the management API", () => {
 describe.each(["tcp", "udp"])("over %s", (protocol) => {
   const open = (key: TsigKey, more: Record<string, unknown> = {}) => {
     const parts: DnsParts = {
+      dialer: testDialer,
       zones: [],
       programs: [],
       remembered: new Map(),

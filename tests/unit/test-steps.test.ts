@@ -22,7 +22,8 @@ function expand(text: string, given: ReadonlyMap<string, string>): string {
 /** Prerequisites and recipe of a target. */
 function rule(target: string): { needs: string[]; recipe: string[] } {
   const [, needs = "", recipe = ""] =
-    new RegExp(`^${target}:(?!=| export )([^\\n]*)\\n((?:\\t[^\\n]*\\n)*)`, "m").exec(makefile) ?? [];
+    new RegExp(`^${target}:(?!=| export )([^\\n]*)\\n((?:\\t[^\\n]*\\n)*)`, "m").exec(makefile) ??
+    [];
   return { needs: needs.split(/\s+/).filter(Boolean), recipe: recipe.split("\n").filter(Boolean) };
 }
 

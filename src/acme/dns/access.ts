@@ -27,6 +27,12 @@ export function createDnsAccess(options: DnsAccessOptions, changes: Changes): Dn
   const { box, dnsServers = [], dnsPrograms: programs = [] } = options;
   const definitions = dnsProviders;
   const lookup = new DnsLookup(dnsServers);
-  const clients = new DnsClients({ definitions, box, programs, config: () => changes.config });
+  const clients = new DnsClients({
+    definitions,
+    box,
+    programs,
+    dialer: changes.dialer,
+    config: () => changes.config,
+  });
   return { definitions, clients, lookup, programs, parts: createDnsParts(clients, lookup) };
 }

@@ -1,4 +1,5 @@
 // Creates clients of stored DNS providers with their secrets decrypted; knows no type of provider by name.
+import type { Dialer } from "../../dialer/dialer.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { DnsProvider } from "../../model/dns-provider.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
@@ -15,8 +16,7 @@ export interface DnsClientsOptions {
   readonly config: () => GatewayConfig;
   /** Programs that the provider exec may run, from the command line. */
   readonly programs: readonly string[];
-  /** Default: the global fetch. */
-  readonly fetch?: typeof fetch;
+  readonly dialer: Dialer;
 }
 
 /** Holds state that all clients share: create one instance. */
@@ -38,14 +38,17 @@ export class DnsClients {
     return { ...provider, config: openConfig(provider, definition, { secrets, openSealed }) };
   }
 
-  create(provider: OpenedDnsProvider, given: DnsClientParts = {}): DnsProviderClient {
-    const { definitions, programs, fetch } = this.#options;
+  create(
+    provider: OpenedDnsProvider,
+    given: Pick<DnsClientParts, "signal"> = {},
+  ): DnsProviderClient {
+    const { definitions, programs, dialer } = this.#options;
     return definitions[provider.type].create(provider.config, {
       zones: provider.zones,
       programs,
       remembered: this.#remembered,
       inTurn: (key, run) => this.#inTurn(`${provider.id} ${key}`, run),
-      ...(fetch === undefined ? {} : { fetch }),
+      dialer,
       ...given,
     });
   }

@@ -1,6 +1,8 @@
 // Sends one DNS message to a name server and receives the response, over TCP or UDP; knows no content.
+import type { DnsClientParts } from "./provider.ts";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
+import { reasonOf } from "../../control/outgoing-request.ts";
 import { DnsError } from "./failure.ts";
 
 export interface ServerAddress {
@@ -14,13 +16,14 @@ const TIMEOUT_MS = 10_000;
 const RESEND_MS = 2000;
 
 /** Throws a DnsError when there is no response in time. */
-export function exchange(
+export async function exchange(
   message: Buffer,
-  server: ServerAddress,
-  signal?: AbortSignal,
+  named: ServerAddress,
+  { dialer, signal }: DnsClientParts,
 ): Promise<Buffer> {
-  return new Promise<Buffer>((resolve, reject) => {
-    const where = `the name server ${server.host}, port ${server.port} (${server.protocol}),`;
+  const server = { ...named, host: await addressOf(named, dialer) };
+  return await new Promise<Buffer>((resolve, reject) => {
+    const where = `the name server ${named.host}, port ${named.port} (${server.protocol}),`;
     const settle = (end: () => void) => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -41,6 +44,17 @@ export function exchange(
     if (signal?.aborted) abort();
     else signal?.addEventListener("abort", abort, { once: true });
   });
+}
+
+/** The first one that may be connected to. */
+async function addressOf(server: ServerAddress, dialer: DnsClientParts["dialer"]): Promise<string> {
+  try {
+    return (await dialer.addressesOf(server))[0] ?? server.host;
+  } catch (error) {
+    throw new DnsError(
+      `the name server ${server.host} ${reasonOf(error, { timeoutMs: TIMEOUT_MS })}`,
+    );
+  }
 }
 
 interface Outcome {

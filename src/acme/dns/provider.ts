@@ -1,5 +1,6 @@
 // Interface of DNS providers for DNS-01 challenges; knows no provider's API.
 
+import type { Dialer } from "../../dialer/dialer.ts";
 import type { DnsProvider } from "../../model/dns-provider.ts";
 
 /** A TXT record: an absolute name in lower case without a final dot, and its text without quotes. */
@@ -26,7 +27,7 @@ export type OpenedDnsProvider = Omit<DnsProvider, "config"> & {
 /** Throws an ApiError for an invalid configuration. */
 export type CreateDnsClient = (
   provider: OpenedDnsProvider,
-  parts: DnsClientParts,
+  parts: Pick<DnsClientParts, "signal">,
 ) => DnsProviderClient;
 
 /** Resolves when all name servers of the zone return the record; throws a DnsError on timeout. */
@@ -37,7 +38,6 @@ export type WaitForPropagation = (
 
 /** Options of all provider clients. */
 export interface DnsClientParts {
-  /** For tests; default: the global fetch. */
-  readonly fetch?: typeof fetch;
+  readonly dialer: Pick<Dialer, "fetch" | "addressesOf">;
   readonly signal?: AbortSignal;
 }

@@ -84,7 +84,7 @@ async function attemptCall(options: ApiOptions, call: ApiCall) {
   const body = call.json === undefined ? (call.text ?? "") : JSON.stringify(call.json);
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    const response = await (parts.fetch ?? fetch)(url, {
+    const response = await parts.dialer.fetch(url, {
       method: call.method,
       headers: {
         accept: "application/json",

@@ -1,4 +1,5 @@
 // DNS through dynamic updates (RFC 2136), for servers such as BIND, Knot and PowerDNS; knows no challenge.
+import type { DnsClientParts } from "./provider.ts";
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
@@ -84,8 +85,7 @@ export default defineDnsProvider({
   },
   create(config, parts) {
     const server = serverOf(config.server, config.protocol);
-    const ask = (message: Buffer) =>
-      askServer(message, { server, key: keyOf(config), signal: parts.signal });
+    const ask = (message: Buffer) => askServer(message, { server, key: keyOf(config), parts });
     const fixed = config.zone === undefined ? parts.zones : [config.zone];
     const { zone: own } = config;
     const change = async ({ fqdn, value }: TxtRecord, how: "add" | "remove") => {
@@ -116,12 +116,12 @@ export default defineDnsProvider({
 interface Conversation {
   readonly server: ServerAddress;
   readonly key: TsigKey | null;
-  readonly signal: AbortSignal | undefined;
+  readonly parts: DnsClientParts;
 }
 
-async function askServer(message: Buffer, { server, key, signal }: Conversation) {
+async function askServer(message: Buffer, { server, key, parts }: Conversation) {
   const signed = key === null ? null : signMessage(message, key, Date.now());
-  const bytes = await exchange(signed?.bytes ?? message, server, signal);
+  const bytes = await exchange(signed?.bytes ?? message, server, parts);
   const reply = readMessage(bytes);
   if (!reply.isReply || reply.id !== message.readUInt16BE(0))
     throw new DnsError(`the response of the name server ${server.host} does not match the request`);

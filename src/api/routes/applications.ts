@@ -18,10 +18,7 @@ const force = queryParameter(
 );
 const resetDrift = queryParameter("reset_drift", "1: the same as force");
 
-export function applicationEndpoints({
-  applications,
-  managementAddresses,
-}: ControlPlane): Endpoint[] {
+export function applicationEndpoints({ applications, changes }: ControlPlane): Endpoint[] {
   const answers: Readonly<Record<string, (call: Call) => Promise<Reply>>> = {
     POST: async (call) => {
       const options = optionsOf(call, ["adopt"]);
@@ -44,14 +41,10 @@ export function applicationEndpoints({
     const description = { ...endpoint.description, parameters: [...parameters, ...more] };
     return { ...endpoint, answer, description };
   });
-  return [
-    checkEndpoint(managementAddresses),
-    ...readEndpoints("applications", applications),
-    ...writing,
-  ];
+  return [checkEndpoint(changes), ...readEndpoints("applications", applications), ...writing];
 }
 
-function checkEndpoint(managementAddresses: ControlPlane["managementAddresses"]): Endpoint {
+function checkEndpoint(changes: ControlPlane["changes"]): Endpoint {
   return {
     method: "POST",
     path: `${at.path}/check-upstream`,
@@ -66,7 +59,7 @@ function checkEndpoint(managementAddresses: ControlPlane["managementAddresses"])
     },
     answer: async (call) => {
       requireKnownQuery(call, []);
-      return { body: await checkUpstream(call.body, managementAddresses()) };
+      return { body: await checkUpstream(call.body, changes) };
     },
   };
 }

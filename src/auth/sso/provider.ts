@@ -1,4 +1,5 @@
 // Opens the identity provider of single sign-on, with limits on requests to it; knows no sign-in.
+import type { Fetch } from "../../dialer/dialer.ts";
 import type { Clock } from "../../clock.ts";
 import { readText, reasonOf, type RequestLimits } from "../../control/outgoing-request.ts";
 import { OidcError } from "../../oidc/failure.ts";
@@ -7,15 +8,16 @@ import { OidcProvider, type Send } from "../../oidc/provider.ts";
 interface ProviderOptions {
   readonly clock: Clock;
   readonly limits: RequestLimits;
+  readonly fetch: Fetch;
 }
 
 /** Sends requests to the provider within the limits. */
 const sendWithin =
-  (limits: RequestLimits): Send =>
+  ({ fetch: send, limits }: ProviderOptions): Send =>
   async (url, { method, headers, body }) => {
     const host = URL.parse(url)?.host ?? "";
     try {
-      const response = await fetch(url, {
+      const response = await send(url, {
         method,
         headers,
         ...(body instanceof URLSearchParams ? { body } : {}),
@@ -56,7 +58,7 @@ export class Providers {
 
   /** One with empty caches. */
   open(issuer: string): OidcProvider {
-    const { clock, limits } = this.#options;
-    return new OidcProvider({ issuer, clock, send: sendWithin(limits), retryAfterMs: 0 });
+    const { clock } = this.#options;
+    return new OidcProvider({ issuer, clock, send: sendWithin(this.#options), retryAfterMs: 0 });
   }
 }

@@ -67,7 +67,7 @@ export class SingleSignOn {
     this.#options = options;
     this.settings = new SsoSettings(changes, box);
     this.#browserCookie = new BrowserCookie(options.cookies);
-    this.#providers = new Providers({ clock, limits });
+    this.#providers = new Providers({ clock, limits, fetch: changes.dialer.fetch });
     this.#signIns = new SignIns({
       changes,
       box,

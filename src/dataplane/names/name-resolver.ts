@@ -1,6 +1,5 @@
 // Resolves a name with the hosts file, name servers and the system; caches nothing and knows no target.
 import { promises as dns, type SrvRecord } from "node:dns";
-import { isMetadataAddress } from "../../net/metadata-network.ts";
 import { HostsFile } from "./hosts-file.ts";
 
 /** The addresses of a name, or those of its SRV records. */
@@ -94,15 +93,7 @@ export class NameResolver {
     return { addresses: [...addresses.values()], ttlSeconds };
   }
 
-  /** Drops cloud metadata addresses, because the owner of a name chooses its addresses. */
   async #hosts(name: string): Promise<Hosts> {
-    const { hosts, ttlSeconds } = await this.#lookUp(name);
-    const allowed = hosts.filter((host) => !isMetadataAddress(host));
-    if (allowed.length === 0) throw new Error(`${name} has only link-local addresses`);
-    return { hosts: allowed, ttlSeconds };
-  }
-
-  async #lookUp(name: string): Promise<Hosts> {
     const listed = await this.#hostsFile.addressesOf(name);
     if (listed.length > 0) return { hosts: listed, ttlSeconds: SYSTEM_TTL_SECONDS };
     // RFC 6761 section 6.3: localhost never goes to a name server.

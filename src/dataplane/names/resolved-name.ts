@@ -1,4 +1,5 @@
 // The addresses of one target's name, looked up again as they expire and used in turn; knows no DNS protocol.
+import type { Destination } from "../../net/destinations.ts";
 import type { LogLine } from "../data-plane.ts";
 import type { Address, Addresses } from "./addresses.ts";
 import type { FoundAddress, NameQuestion, NameResolver } from "./name-resolver.ts";
@@ -8,6 +9,8 @@ export interface ResolvedNameContext {
   /** The worker's milliseconds. */
   readonly now: () => number;
   readonly log: LogLine;
+  /** Why an address must not be connected to; null: it may. */
+  readonly problemOf: (destination: Destination) => string | null;
 }
 
 /** Bounds of the TTL in use, whatever the DNS answer says. */
@@ -25,10 +28,15 @@ interface Entry extends FoundAddress {
   deprioritizedUntil: number;
 }
 
+export interface TargetName extends NameQuestion {
+  /** Where the records name none. */
+  readonly port: number;
+}
+
 /** Begins the first lookup at once. Addresses stay in use until a later lookup succeeds. */
 export class ResolvedName implements Addresses {
   readonly isFixed = false;
-  readonly #question: NameQuestion;
+  readonly #question: TargetName;
   readonly #context: ResolvedNameContext;
   readonly #isStatic: boolean;
   #entries: readonly Entry[] = [];
@@ -42,7 +50,7 @@ export class ResolvedName implements Addresses {
   #hasFailed = false;
   #listeners = new Set<() => void>();
 
-  constructor(question: NameQuestion, isStatic: boolean, context: ResolvedNameContext) {
+  constructor(question: TargetName, isStatic: boolean, context: ResolvedNameContext) {
     this.#question = question;
     this.#isStatic = isStatic;
     this.#context = context;
@@ -131,7 +139,7 @@ export class ResolvedName implements Addresses {
     this.#isLookingUp = false;
     if (this.#isClosed) return this.#notifyListeners();
     if ("error" in outcome) this.#lookupFailed(outcome.error);
-    else this.#lookupSucceeded(outcome.addresses, outcome.ttlSeconds);
+    else this.#decide(outcome.addresses, outcome.ttlSeconds);
     this.#notifyListeners();
     if (this.#isStale) void this.#lookUp();
   }
@@ -140,6 +148,17 @@ export class ResolvedName implements Addresses {
     const listeners = this.#listeners;
     this.#listeners = new Set();
     for (const listener of listeners) listener();
+  }
+
+  /** Here, and not for each request: connections go to the addresses themselves. The owner of a name chooses its addresses. */
+  #decide(found: readonly FoundAddress[], ttlSeconds: number): void {
+    const problems = found.map(({ host, port }) => {
+      const problem = this.#context.problemOf({ host, port: port || this.#question.port });
+      return problem === null ? null : `${host} ${problem}`;
+    });
+    const allowed = found.filter((_, index) => problems[index] === null);
+    if (allowed.length > 0) return this.#lookupSucceeded(allowed, ttlSeconds);
+    this.#lookupFailed(new Error(problems[0] ?? "it has no address"));
   }
 
   /** The last known addresses stay in use. */

@@ -1,16 +1,21 @@
 // HTTP requests of plugins to other servers, bounded in number, time and size; knows no plugin.
+import { DestinationError, Dialer } from "../../dialer/dialer.ts";
+import type { DestinationRules } from "../../net/destinations.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { Callout, CalloutRequest, CalloutResponse } from "../../pdk/kit.ts";
 
 export interface CalloutOptions {
   /** The gateway's name in CDN-Loop (RFC 8586), by which its listeners and management API recognize callouts. */
   readonly loopToken: string;
+  /** Where requests may go. Default: anywhere. */
+  readonly rules?: () => DestinationRules;
   /** Removed from responses: another server must not set them. Default: none. */
   readonly managementCookies?: ManagementCookies;
   /** Concurrent requests; one more fails. Default 256, Bun's limit for all threads together. */
   readonly maxConcurrent?: number;
 }
 
+const ANYWHERE: DestinationRules = { permitted: ["0.0.0.0/0", "::/0"], management: [] };
 const MAX_CONCURRENT = 256;
 const MAX_BYTES = 1_048_576;
 /** Bun sends GET instead of a method that it does not know. */
@@ -33,11 +38,14 @@ const codings: ReadonlyMap<string, Bun.CompressionFormat> = new Map([
  */
 export function createCallout({
   loopToken,
+  rules = () => ANYWHERE,
   managementCookies,
   maxConcurrent = MAX_CONCURRENT,
 }: CalloutOptions): Callout {
   // Ignores the environment: HTTP_PROXY and NODE_TLS_REJECT_UNAUTHORIZED must not apply to callouts.
-  const session = new Bun.FetchSession({ proxy: false, tls: { rejectUnauthorized: true } });
+  const tls = { rejectUnauthorized: true };
+  const session = new Bun.FetchSession({ proxy: false, tls });
+  const dialer = new Dialer({ rules, fetch: session.fetch });
   let active = 0;
   return async (request) => {
     const url = toUrl(request.url);
@@ -48,7 +56,7 @@ export function createCallout({
     const timer = setTimeout(() => abort.abort(), request.timeoutMs);
     let isReading = false;
     try {
-      const response = await session.fetch(url, { ...init, signal: abort.signal });
+      const response = await dialer.fetch(url, { ...init, tls, signal: abort.signal });
       isReading = true;
       const result = await toResponse(response, request.maxBytes ?? MAX_BYTES);
       if (managementCookies !== undefined) removeCookies(result.headers, managementCookies);
@@ -147,6 +155,7 @@ const reasons: ReadonlyMap<unknown, string> = new Map([
 /** Bun's own messages hold the whole URL. */
 function explained(error: unknown, isReading: boolean): Error {
   if (error instanceof ResponseError) return error;
+  if (error instanceof DestinationError) return new Error(`the host ${error.message}`);
   const { code } = error as { readonly code?: unknown };
   const known = reasons.get(code);
   if (known !== undefined) return new Error(known);

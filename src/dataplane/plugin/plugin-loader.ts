@@ -5,7 +5,7 @@ import type { Pace } from "../../pace.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
-import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
+import type { Callout, KitDialer, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
 import { FEED_QUESTION } from "../../snapshot/message.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import { openCache } from "../../shared-memory/cache/open.ts";
@@ -32,6 +32,7 @@ export interface PluginLoaderOptions {
   /** Null: there are none. */
   readonly sharedCounters: WorkerCounters | null;
   readonly callout: Callout;
+  readonly dialer: KitDialer;
   readonly logDirectories: LogDirectories | null;
   readonly log: LogLine;
   /** The cell of this worker that holds the number of the plugin that runs. */
@@ -121,7 +122,7 @@ export class PluginLoader {
   #kitOf(plan: PluginPlan, derived: Derived): PluginKit {
     const { id, name: plugin, label, scope, config, cache, cacheDirectory = null, feed } = plan;
     const { worker, workers, thread, countersOf, sharedCounters } = this.#options;
-    const { callout, logDirectories, log, used, dropped } = this.#options;
+    const { callout, dialer, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
@@ -138,6 +139,7 @@ export class PluginLoader {
       cacheDirectory,
       shared: sharedCounters?.forInstance(id) ?? null,
       callout,
+      dialer,
       followFeed: feed === undefined ? null : (onMessage) => followChannel(feed, onMessage),
       logDirectories,
       used,

@@ -1,8 +1,8 @@
 // Alerts: validates them, seals their secrets and tests them; knows no sink by name.
+import { destinationProblem } from "../../net/destinations.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Alert, type AlertType, alertTypes } from "../../model/alert.ts";
 import { ApiError, invalid } from "../../model/error.ts";
-import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import { openConfig } from "../../snapshot/plugin-config.ts";
 import type { AuditSink } from "../../control/audit-entry.ts";
 import type { Changes } from "../../control/change.ts";
@@ -13,7 +13,6 @@ import type { AlertEngine } from "./engine.ts";
 import type { AlertMessage } from "./message-history.ts";
 import { testNotice } from "./notice.ts";
 import { DeliveryError, type DeliveryStatus } from "./outbox.ts";
-import { isManagement } from "./sink.ts";
 import { sinks } from "./sinks.ts";
 
 export interface AlertsOptions {
@@ -21,7 +20,6 @@ export interface AlertsOptions {
   readonly box: SecretBox;
   readonly audit: AuditSink;
   readonly engine: AlertEngine;
-  readonly managementAddresses: () => readonly ListenAddress[];
 }
 
 export interface AlertView extends Alert {
@@ -129,7 +127,7 @@ function destinationOf(alert: Alert, engine: AlertEngine): string {
 
 function checkConfig(
   alert: Pick<Alert, "config" | "type">,
-  { box, draft, managementAddresses }: AlertsOptions & { readonly draft: Draft },
+  { box, changes, draft }: AlertsOptions & { readonly draft: Draft },
 ): void {
   const { type } = alert;
   const sink = sinks[type];
@@ -140,9 +138,6 @@ function checkConfig(
   const problem = sink.problem(opened);
   if (problem !== null) throw invalid(`config.${problem.path}`, problem.message);
   const address = sink.address(opened);
-  if (address !== null && isManagement(address, managementAddresses()))
-    throw invalid(
-      type === "webhook" ? "config.url" : "config.host",
-      "is the management API itself, which alerts must not call",
-    );
+  const refused = address && destinationProblem(address, changes.destinationRules());
+  if (refused !== null) throw invalid(type === "webhook" ? "config.url" : "config.host", refused);
 }

@@ -6,7 +6,6 @@ import type { Log } from "../../log.ts";
 import type { Alert } from "../../model/alert.ts";
 import type { Fact } from "../../model/fact.ts";
 import { openConfig } from "../../snapshot/plugin-config.ts";
-import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import type { Changes } from "../../control/change.ts";
 import type { EventHub, Subscription } from "../../control/events.ts";
 import { type FleetDuty, type FleetView, soleDuty } from "../../control/fleet-view.ts";
@@ -27,7 +26,6 @@ export interface AlertEngineOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
-  readonly managementAddresses: () => readonly ListenAddress[];
   /** The node of a fleet; absent: this is none. */
   readonly fleet?: Pick<FleetView, "name">;
   /** Whether this node notifies about what all nodes of its fleet see; absent: it does. */
@@ -94,11 +92,11 @@ export class AlertEngine {
 
   /** Sends at once, before queued ones; resolves to the result, rejects with a DeliveryError. */
   async send(alert: Alert, notice: Notice, signal: AbortSignal): Promise<string> {
-    const { managementAddresses } = this.#options;
+    const { dialer } = this.#options.changes;
     const { name } = alert;
     const gateway = this.#gatewayName();
     const sent = { program: "sluice", alert: name, gateway, ...notice } as const;
-    const parts = { managementAddresses: managementAddresses(), signal };
+    const parts = { dialer, signal };
     return await sinks[alert.type].send(this.configOf(alert), sent, parts);
   }
 

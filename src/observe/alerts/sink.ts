@@ -1,20 +1,16 @@
-// The definition of a notification sink, and forbidden destinations; knows no sink.
-import { lookup } from "node:dns/promises";
-import { isIP } from "node:net";
+// The definition of a notification sink; knows no sink.
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { Type as t } from "@sinclair/typebox";
 import type { Issue } from "../../model/error.ts";
 import type { AlertType } from "../../model/alert.ts";
 import { destination } from "../../model/destination.ts";
 import type { FieldForm } from "../../model/fields.ts";
-import { type ListenAddress, reaches } from "../../snapshot/address-overlap.ts";
+import type { Dialer } from "../../dialer/dialer.ts";
 import { secretText } from "../../snapshot/plugin-config.ts";
 import type { Sent } from "./notice.ts";
-import { DeliveryError } from "./outbox.ts";
 
 export interface SinkParts {
-  /** Addresses of the management API. */
-  readonly managementAddresses: readonly ListenAddress[];
+  readonly dialer: Dialer;
   readonly signal: AbortSignal;
 }
 
@@ -78,31 +74,3 @@ export const caCertificates = t.Optional(
     }),
   ),
 );
-
-/** Whether the address is a literal address of the management API. */
-export const isManagement = (
-  { host, port }: Address,
-  addresses: readonly ListenAddress[],
-): boolean => addresses.some((bound) => reaches(bare(host), port, bound));
-
-/** Throws a DeliveryError for a name that resolves to the management API, which alerts must not call. */
-export async function requireForeign(
-  { host, port }: Address,
-  addresses: readonly ListenAddress[],
-): Promise<void> {
-  const name = bare(host);
-  const found = isIP(name) === 0 ? await addressesOf(name) : [name];
-  for (const each of [name, ...found])
-    if (isManagement({ host: each, port }, addresses))
-      throw new DeliveryError(`${host} is the management API itself, which alerts must not call`);
-}
-
-const bare = (host: string) => host.replace(/^\[|\]$/g, "");
-
-async function addressesOf(name: string): Promise<string[]> {
-  try {
-    return (await lookup(name, { all: true })).map(({ address }) => address);
-  } catch {
-    throw new DeliveryError(`${name} cannot be resolved`);
-  }
-}

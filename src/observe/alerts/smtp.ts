@@ -1,12 +1,14 @@
 // Sends messages by e-mail through one SMTP server; knows no alert.
-import { Type as t } from "@sinclair/typebox";
+import type { Socket } from "node:net";
+import type { Dialer } from "../../dialer/dialer.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
 import { isLoopbackHost } from "../../net/loopback.ts";
 import { quote } from "../../net/quote.ts";
 import { destination } from "../../model/destination.ts";
 import { type FieldForm, oneOf } from "../../model/fields.ts";
 import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { advanced, caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { advanced, caCertificates, defineSink, secret, settings } from "./sink.ts";
 
 /** Total timeout, as a multiple of the timeout of a step. */
 const MOST_STEPS = 3;
@@ -112,9 +114,8 @@ export default defineSink({
       return { path: "tls", message: "must not be none when there is a password" };
     return null;
   },
-  async send(own, sent, { managementAddresses, signal }) {
+  async send(own, sent, { dialer, signal }) {
     const { host, port, tls, username, password, ca_certificates: ca, timeout } = own;
-    await requireForeign({ host, port }, managementAddresses);
     // Loaded on first use: most gateways send no mail.
     const { default: mailer } = await import("nodemailer");
     const transport = mailer.createTransport({
@@ -130,6 +131,11 @@ export default defineSink({
       socketTimeout: timeout,
       dnsTimeout: timeout,
       socketCloseTimeout: 0,
+      getSocket: (_, done) =>
+        void openSocket({ host, port, timeout }, dialer).then(
+          (connection) => done(null, { connection }),
+          (error: Error) => done(error, false),
+        ),
       tls: { minVersion: "TLSv1.2", ...(ca === undefined ? {} : { ca }) },
       ...(username === undefined ? {} : { auth: { user: username, pass: password ?? "" } }),
     });
@@ -153,6 +159,29 @@ export default defineSink({
     }
   },
 });
+
+/** Connected, as the package expects it. */
+async function openSocket(
+  { host, port, timeout }: Pick<Static<typeof config>, "host" | "port" | "timeout">,
+  dialer: Dialer,
+): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = dialer.connect({ host, port });
+  const late = setTimeout(
+    () => socket.destroy(Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" })),
+    timeout,
+  );
+  socket.once("connect", () => resolve(socket));
+  socket.once("error", reject);
+  socket.once("close", () =>
+    reject(Object.assign(new Error("the connection was closed"), { code: "ECONNECTION" })),
+  );
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(late);
+  }
+}
 
 const tookTooLong = (host: string, ms: number) => `${host} did not respond within ${ms / 1000} s`;
 

@@ -5,7 +5,7 @@ import { reasonOf } from "../../control/outgoing-request.ts";
 import { destination } from "../../model/destination.ts";
 import type { Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { advanced, caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { advanced, caCertificates, defineSink, secret, settings } from "./sink.ts";
 
 const TIMEOUT_MS = 10_000;
 
@@ -139,10 +139,9 @@ export default defineSink({
     }
     return own.template === undefined ? null : templateProblem(own.template, own.content_type);
   },
-  async send(own, sent, { managementAddresses, signal }) {
+  async send(own, sent, { dialer, signal }) {
     const address = this.address(own);
     if (address === null) throw new DeliveryError("the URL is invalid");
-    await requireForeign(address, managementAddresses);
     const { template, content_type: type } = own;
     const body =
       template === undefined
@@ -151,7 +150,7 @@ export default defineSink({
     const headers = headersOf(own, body);
     const tls = own.ca_certificates === undefined ? {} : { tls: { ca: own.ca_certificates } };
     try {
-      const response = await fetch(own.url, {
+      const response = await dialer.fetch(own.url, {
         ...tls,
         method: "POST",
         headers,

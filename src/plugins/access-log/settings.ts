@@ -11,6 +11,7 @@ import {
   nullable,
   oneOf,
   secret,
+  server,
   url,
 } from "../../pdk/fields.ts";
 import { isFieldValue, isToken } from "../../pdk/http.ts";
@@ -36,7 +37,7 @@ const lines = {
 const sink = <T extends Parameters<typeof t.Object>[0]>(properties: T, description: string) =>
   t.Optional(t.Object(properties, { additionalProperties: false, description }));
 
-const address = t.String({
+const address = server({
   minLength: 3,
   maxLength: 300,
   pattern: "^(?:\\[[0-9A-Fa-f:.]{2,45}\\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}$",

@@ -1,9 +1,8 @@
 // Sends log lines over TCP, TLS and UDP, plain or as syslog messages; knows no format.
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
-import { lookup } from "node:dns/promises";
-import { connect, isIP, type Socket } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { hostname } from "node:os";
-import { connect as connectTls } from "node:tls";
+import type { KitDialer } from "../../pdk/kit.ts";
 import { type Entry, type Sink, SinkError } from "./queue.ts";
 
 /** Frames a line for sending. */
@@ -52,12 +51,19 @@ export const counted =
     return `${Buffer.byteLength(text)} ${text}`;
   };
 
+/** Null: another error. */
+const refusalIn = (error: unknown): string | null =>
+  (error as NodeJS.ErrnoException).code === "REFUSED_DESTINATION"
+    ? `the log server ${(error as Error).message}`
+    : null;
+
 /** Timeout until the system has accepted the bytes. */
 const SEND_MS = 10_000;
 
 export interface TcpSinkOptions {
   readonly address: Address;
   readonly framing: Framing;
+  readonly dialer: KitDialer;
   /** Null: no TLS. `ca`: PEM of the trusted CA; null: the system's CAs. */
   readonly tls: { readonly ca: string | null } | null;
 }
@@ -82,13 +88,17 @@ export class TcpSink implements Sink {
       reject(new SinkError(why));
     };
     const timer = setTimeout(() => give("the log server does not accept data"), SEND_MS);
-    const gone = () => give("the connection to the log server was closed");
+    const gone = () => give(refusal ?? "the connection to the log server was closed");
     let socket: Socket | null = null;
+    let refusal: string | null = null;
     try {
-      socket = this.#socket ?? this.#connect();
+      socket = this.#open();
       socket.once("close", gone);
+      socket.once("error", (error) => {
+        refusal = refusalIn(error);
+      });
       socket.write(text, (error) => {
-        if (error) give("cannot connect to the log server");
+        if (error) give(refusal ?? "cannot connect to the log server");
         else resolve();
       });
       await promise;
@@ -106,12 +116,20 @@ export class TcpSink implements Sink {
     if (socket !== null && socket.writableLength > 0) socket.destroy();
   }
 
+  #open(): Socket {
+    try {
+      return this.#socket ?? this.#connect();
+    } catch (error) {
+      throw new SinkError(refusalIn(error) ?? "cannot connect to the log server");
+    }
+  }
+
   #connect(): Socket {
-    const { address, tls } = this.#options;
+    const { address, dialer, tls } = this.#options;
     const socket =
       tls === null
-        ? connect(address)
-        : connectTls({
+        ? dialer.connect(address)
+        : dialer.connectTls({
             ...address,
             ...(isIP(address.host) === 0 ? { servername: address.host } : {}),
             ...(tls.ca === null ? {} : { ca: tls.ca }),
@@ -139,13 +157,15 @@ const LOOKUP_MS = 30_000;
 export class UdpSink implements Sink {
   readonly #address: Address;
   readonly #framing: Framing;
+  readonly #dialer: KitDialer;
   #target: { readonly address: string; readonly family: number; readonly until: number } | null =
     null;
   readonly #sockets = new Map<number, UdpSocket>();
 
-  constructor(address: Address, framing: Framing) {
+  constructor({ address, framing, dialer }: Omit<TcpSinkOptions, "tls">) {
     this.#address = address;
     this.#framing = framing;
+    this.#dialer = dialer;
   }
 
   async send(entries: readonly Entry[]): Promise<void> {
@@ -174,11 +194,11 @@ export class UdpSink implements Sink {
     const now = performance.now();
     if (this.#target !== null && now < this.#target.until) return this.#target;
     try {
-      const { address, family } = await lookup(this.#address.host);
-      this.#target = { address, family, until: now + LOOKUP_MS };
+      const [address = ""] = await this.#dialer.addressesOf(this.#address);
+      this.#target = { address, family: isIP(address), until: now + LOOKUP_MS };
       return this.#target;
-    } catch {
-      throw new SinkError("cannot resolve the log server's name");
+    } catch (error) {
+      throw new SinkError(refusalIn(error) ?? "cannot resolve the log server's name");
     }
   }
 

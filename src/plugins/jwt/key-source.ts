@@ -71,9 +71,9 @@ export class RemoteKeys implements KeySource {
   }
 
   async #refresh(): Promise<KeySet | null> {
-    const { kit, fetch } = this.#options;
+    const { kit } = this.#options;
     try {
-      const keys = KeySet.read(await fetch());
+      const keys = KeySet.read(await this.#options.fetch());
       if (keys === null) throw new Error("the response has no supported key");
       this.#keys = keys;
       this.#fetchedAt = this.#now();

@@ -1,6 +1,7 @@
 // Checks passwords against a directory and reads groups; knows no request.
-import { connect, isIP, type Socket } from "node:net";
-import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import type { KitDialer } from "../../pdk/kit.ts";
+import { type connect, isIP, type Socket } from "node:net";
+import { connect as encrypt, type ConnectionOptions } from "node:tls";
 import type { Client } from "ldapts";
 import { type Config, fill, isDirect } from "./settings.ts";
 
@@ -24,17 +25,19 @@ const MAX_GROUPS = 1000;
 export class Directory {
   readonly #own: Config;
   readonly #ldapts: Ldapts;
+  readonly #dialer: KitDialer;
 
-  constructor(own: Config, ldapts: Ldapts) {
+  constructor(own: Config, ldapts: Ldapts, dialer: KitDialer) {
     this.#own = own;
     this.#ldapts = ldapts;
+    this.#dialer = dialer;
   }
 
   /** Null when name or password are wrong; throws an Error with a message for the log when the directory cannot tell. */
   async check(username: string, password: string): Promise<DirectoryUser | null> {
     // With an empty password a bind is anonymous, and succeeds (RFC 4513 section 5.1.2).
     if (password === "" || username === "") return null;
-    const connection = new LdapConnection(this.#own, this.#ldapts);
+    const connection = new LdapConnection(this.#own, this.#ldapts, this.#dialer);
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new Error("no response in time")), this.#own.timeout);
     try {
@@ -114,11 +117,13 @@ class LdapConnection {
   readonly client: Client;
   readonly #own: Config;
   readonly #host: string;
+  readonly #dialer: KitDialer;
   readonly #sockets: Socket[] = [];
   readonly #plain: Buffer[] = [];
 
-  constructor(own: Config, { Client }: Ldapts) {
+  constructor(own: Config, { Client }: Ldapts, dialer: KitDialer) {
     this.#own = own;
+    this.#dialer = dialer;
     this.#host = new URL(own.url).hostname.replace(/^\[|\]$/g, "");
     this.client = new Client({
       url: own.url,
@@ -126,7 +131,7 @@ class LdapConnection {
       connectTimeout: own.timeout,
       createConnection: ((port: number) => this.#connect(port)) as typeof connect,
       createSecureConnection: ((...given: readonly unknown[]) =>
-        this.#connectTls(given)) as typeof connectTls,
+        this.#connectTls(given)) as typeof encrypt,
     });
   }
 
@@ -160,7 +165,7 @@ class LdapConnection {
 
   #connect(port: number): Socket {
     this.#refuseSecond();
-    const socket = connect(port, this.#host);
+    const socket = this.#dialer.connect({ host: this.#host, port });
     this.#sockets.push(socket);
     if (this.#own.start_tls) socket.on("data", (bytes: Buffer) => this.#plain.push(bytes));
     return socket;
@@ -171,7 +176,7 @@ class LdapConnection {
     const options = this.#tlsOptions();
     if (typeof first === "number") {
       this.#refuseSecond();
-      const socket = connectTls({ ...options, port: first });
+      const socket = this.#dialer.connectTls({ ...options, host: this.#host, port: first });
       this.#sockets.push(socket);
       return socket;
     }
@@ -179,7 +184,7 @@ class LdapConnection {
     if (!isOneMessage(Buffer.concat(this.#plain)))
       throw new Error("the directory sent data before the connection was encrypted");
     const { socket: plain } = first as { readonly socket: Socket };
-    const socket = connectTls({ ...options, socket: plain });
+    const socket = encrypt({ ...options, socket: plain });
     this.#sockets.push(socket);
     return socket;
   }

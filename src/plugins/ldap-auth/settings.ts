@@ -2,13 +2,22 @@
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../../pdk/authentication.ts";
 import { destination } from "../../pdk/destination.ts";
-import { config, flag, integer, milliseconds, nullable, oneOf, secret } from "../../pdk/fields.ts";
+import {
+  config,
+  flag,
+  integer,
+  milliseconds,
+  nullable,
+  oneOf,
+  secret,
+  server,
+} from "../../pdk/fields.ts";
 
 const text = (description: string) => t.String({ minLength: 1, maxLength: 1024, description });
 
 export const schema = config({
   url: destination(
-    t.String({
+    server({
       maxLength: 512,
       pattern: "^ldaps?://[^/?#@]+/?$",
       errorMessage: "must be ldap://host:port or ldaps://host:port",

@@ -143,7 +143,13 @@ describe("an unresponsive CA", () => {
       ca_certificates: authority.trusted,
     });
     const account = { ...record, id: "a", created_at: "", updated_at: "" };
-    const parts = { known, now: Date.now, signal: new AbortController().signal, timeoutMs: 300 };
+    const parts = {
+      known,
+      fetch,
+      now: Date.now,
+      signal: new AbortController().signal,
+      timeoutMs: 300,
+    };
     const opened = await CaClient.open({ account, key: newAccountKey(), eabKey: null }, parts);
     if (holdsAt === "body") authority.bodyGate = held.promise;
     else authority.gate = held.promise;

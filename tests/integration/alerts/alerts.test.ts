@@ -458,7 +458,7 @@ describe("an alert", () => {
       const answer = await api.call("POST /alerts", { body });
       expect([answer.status, answer.body.error]).toEqual([
         400,
-        "config.url: is the management API itself, which alerts must not call",
+        "config.url: is the management API itself, which must not be proxied or called",
       ]);
     },
   );

@@ -106,7 +106,9 @@ describe("one request", () => {
     });
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: "upstream.host: is the management API itself, which must not be proxied" },
+      body: {
+        error: "upstream.host: is the management API itself, which must not be proxied or called",
+      },
     });
     for (const path of ["applications", "services", "routes"])
       expect((await api.call(`GET /${path}/broken`)).status).toBe(404);

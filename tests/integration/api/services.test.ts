@@ -125,7 +125,7 @@ describe("POST /services", () => {
     const answer = await api.call("POST /services", { body });
     expect(answer.status).toBe(400);
     expect(answer.body.error).toBe(
-      "targets[0].host: is the management API itself, which must not be proxied",
+      "targets[0].host: is the management API itself, which must not be proxied or called",
     );
   });
 });

@@ -57,6 +57,7 @@ async function threads(port: number) {
         pluginKey: "test",
         logDirectories: null,
         dnsServers: [],
+        managementAddresses: [],
         sharedCounters: null,
         shared: {
           workers: workerBoard.buffer,

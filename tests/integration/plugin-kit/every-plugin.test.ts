@@ -1,4 +1,5 @@
 // Every plugin with its example on a real data plane: it runs in the phases that it names, and nothing that clients send makes it fail.
+import { testDialer } from "../../support/dialer.ts";
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
@@ -95,6 +96,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       instance: { id: "i", plugin: name, label: null, scope: "global" },
       worker: 0,
       workers: 1,
+      dialer: testDialer,
       counters: new Proxy({} as Counters, { get: unused }),
       openCache: (use) =>
         openCache(createCacheMemory({ maxBytes: 1_048_576, workers: 1 }), { worker: 0, ...use }),

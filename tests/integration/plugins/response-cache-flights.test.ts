@@ -77,7 +77,13 @@ async function start(originPort: number) {
       const thread = new WorkerThread({ url, onEvent() {}, onEnd() {}, onGone: resolve });
       cleanups.push(() => thread.terminate());
       const names = { instanceId: "test", cookieId: "test", stickyKey: "test", pluginKey: "test" };
-      const none = { sessions: [], logDirectories: null, dnsServers: [], sharedCounters: null };
+      const none = {
+        sessions: [],
+        logDirectories: null,
+        dnsServers: [],
+        managementAddresses: [],
+        sharedCounters: null,
+      };
       thread.post({
         ...{ kind: "start", worker, workers: WORKERS, thread: number, shared },
         ...names,

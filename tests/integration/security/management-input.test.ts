@@ -319,7 +319,9 @@ describe("the management API", () => {
       const body = { service_id: "base", host, port };
       const { status, body: answer } = await judged(await call("POST", "/api/v1/targets", body));
       expect(status).toBe(400);
-      expect(answer.error).toBe("host: is the management API itself, which must not be proxied");
+      expect(answer.error).toBe(
+        "host: is the management API itself, which must not be proxied or called",
+      );
     },
   );
 

@@ -1,4 +1,6 @@
 // When a name is looked up, which address is next, and which stay in use while lookups fail; on a simulated clock.
+import { destinationProblem } from "../../../src/net/destinations.ts";
+import { noRules } from "../../support/dialer.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { parseHosts } from "../../../src/dataplane/names/hosts-file.ts";
 import { type NameQuestion, NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
@@ -38,7 +40,8 @@ let watched: Watched;
 
 function start(name: string, kind: NameQuestion["kind"] = "dns", isStatic = false): ResolvedName {
   watched = new Watched({ servers: [] });
-  return new ResolvedName({ kind, name }, isStatic, {
+  return new ResolvedName({ kind, name, port: 80 }, isStatic, {
+    problemOf: (destination) => destinationProblem(destination, noRules),
     resolver: watched,
     now: () => now,
     log: (_, message, fields = {}) => void logged.push(`${message} ${JSON.stringify(fields)}`),

@@ -50,7 +50,12 @@ export class World {
         ...identity(`app-${index}`),
       })),
     };
-    const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
+    const names = {
+      resolver: new NameResolver({ servers: [] }),
+      now: () => 0,
+      log() {},
+      problemOf: () => null,
+    };
     const pools = new PoolRegistry(() => 0, names);
     const intents = new Intents();
     const managementCookies = new ManagementCookies("test", () => false);

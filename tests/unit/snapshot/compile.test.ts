@@ -199,7 +199,7 @@ describe("the management listener is rejected as a target", () => {
   test.each(hosts)("$host: $why", ({ host, refused }) => {
     const config = configOf({ services: [web], targets: [inWeb("t", { host, port: 9080 })] });
     const expected = refused
-      ? ["400 targets/t host: is the management API itself, which must not be proxied"]
+      ? ["400 targets/t host: is the management API itself, which must not be proxied or called"]
       : [];
     expect(issuesOf(config)).toEqual(expected);
     const elsewhere = configOf({ services: [web], targets: [inWeb("t", { host, port: 9081 })] });

@@ -15,6 +15,7 @@ const SLOW_MS = 250;
 /** Responds with `{worker, revision}` on every listener: what a client would get. */
 class FaultyDataPlane implements DataPlane {
   useKeys(): void {}
+  useManagement(): void {}
 
   readonly #options: DataPlaneOptions;
   #faults: readonly Fault[] = [];

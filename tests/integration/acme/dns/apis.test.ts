@@ -1,4 +1,5 @@
 // DNS API clients against scripted APIs: the same guarantees for every provider.
+import type { Fetch } from "../../../../src/dialer/dialer.ts";
 import { afterEach, describe, expect, test } from "bun:test";
 import { decode } from "../../../../src/model/decode.ts";
 import type { DnsProviderType } from "../../../../src/model/dns-provider.ts";
@@ -79,8 +80,9 @@ function open({ type, play, config }: Case, { secret = SECRET, zones = [] as str
   api = started;
   const definition = dnsProviders[type];
   const turns: Promise<unknown>[] = [];
+  const dialer = { addressesOf: () => Promise.reject(new Error("no lookup")) };
   const parts: DnsParts = {
-    fetch: started.fetch,
+    dialer: { ...dialer, fetch: started.fetch as Fetch },
     zones,
     programs: [],
     remembered: new Map(),

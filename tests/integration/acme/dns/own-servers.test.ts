@@ -1,4 +1,6 @@
 // Self-hosted DNS providers: webhook, acme-dns, exec; and Duck DNS, which stores only one record.
+import type { Fetch } from "../../../../src/dialer/dialer.ts";
+import { testDialer } from "../../../support/dialer.ts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,10 +65,17 @@ const remembered = new Map<string, string>();
 const open = (
   type: DnsProviderType,
   config: object,
-  more: { programs?: string[]; fetch?: typeof fetch; signal?: AbortSignal } = {},
+  {
+    fetch,
+    ...more
+  }: { programs?: string[]; fetch?: typeof globalThis.fetch; signal?: AbortSignal } = {},
 ) => {
   const definition = dnsProviders[type];
   return definition.create(decode(definition.config, config), {
+    dialer:
+      fetch === undefined
+        ? testDialer
+        : { fetch: fetch as Fetch, addressesOf: (server) => testDialer.addressesOf(server) },
     zones: [],
     programs: [],
     remembered,

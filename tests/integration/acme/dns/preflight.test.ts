@@ -1,4 +1,5 @@
 // Preflight checks before an order: whether port 80 of a name reaches this gateway or another server.
+import { testDialer } from "../../../support/dialer.ts";
 import { afterEach, expect, test } from "bun:test";
 import { Preflight } from "../../../../src/applications/preflight.ts";
 import type { ProbeProof } from "../../../../src/acme/self-probe.ts";
@@ -36,6 +37,7 @@ async function start(answer: (request: Request, proofs: Map<string, string>) => 
   const preflight = (port = server.port ?? 0) =>
     new Preflight({
       config: () => nothing,
+      dialer: testDialer,
       lookup: new DnsLookup([names.address]),
       dns: {
         open: () => {

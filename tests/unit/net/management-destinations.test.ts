@@ -1,10 +1,12 @@
 // Targets that are the management API itself, under all names that are recognizable without DNS.
 import { describe, expect, test } from "bun:test";
 import { reachableAt } from "../../../src/cli/own-addresses.ts";
-import { reaches } from "../../../src/snapshot/address-overlap.ts";
+import { destinationProblem } from "../../../src/net/destinations.ts";
 
 const PORT = 9080;
 const bound = (address: string) => ({ address, port: PORT });
+const reaches = (host: string, port: number | null, management: ReturnType<typeof bound>) =>
+  destinationProblem({ host, port }, { permitted: [], management: [management] }) !== null;
 
 describe("a target reaches the management API", () => {
   test.each([
