@@ -263,6 +263,7 @@ export const MAX_LINES = 400;
 export const HUBS: Readonly<
   Record<string, { readonly maxLines: number; readonly reason: string }>
 > = {
+  "control/change.ts": { maxLines: 600, reason: "the only path of a mutation" },
   "dataplane/request/respond.ts": { maxLines: 600, reason: "the only exit of the request path" },
   "supervisor/worker-slot.ts": { maxLines: 600, reason: "the whole life of a worker" },
   "acme/engine.ts": { maxLines: 600, reason: "the order of all work on certificates" },

@@ -199,16 +199,3 @@ function skipping(skipped: Test<[]>, why: string): Test<[]> {
     },
   });
 }
-
-/** Lets `startGateway` of this file start the executable. */
-export function testExecutable(): void {
-  const variable = "SLUICE_TEST_BINARY";
-  const before = process.env[variable];
-  beforeAll(() => {
-    process.env[variable] = executable;
-  });
-  afterAll(() => {
-    if (before === undefined) delete process.env[variable];
-    else process.env[variable] = before;
-  });
-}
