@@ -19,6 +19,7 @@ import type {
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import { abortSockets } from "../system/thread-sockets.ts";
 import type { ConsumerStore } from "./consumer-store.ts";
 import type { PluginCaches } from "./plugin-caches.ts";
 import {
@@ -363,7 +364,7 @@ export class WorkerSlot {
   }
 
   #open(place: Place, revision: number): Run {
-    const { url, workers, caches } = this.#options;
+    const { url, workers, caches, board } = this.#options;
     forgetPlace(place, this.#options);
     // The one before may still execute for a moment.
     const number = (place.threads++ % 2) * placesFor(workers) + place.index + 1;
@@ -371,6 +372,10 @@ export class WorkerSlot {
       url,
       onEvent: (event) => this.#onEvent(event),
       onEnd: (error) => this.#onEnd(run, error),
+      beforeEnd: () => {
+        abortSockets(board.get(place.index, "poll"));
+        board.set(place.index, "poll", 0);
+      },
       onGone: () => caches.forgetThread(number),
     });
     const started = Promise.resolve(false);
