@@ -95,7 +95,7 @@ function start(
     plugins: parts.plugins,
     pluginKey,
     logDirectories: command.logDirectories,
-    counters: new CounterTable(command.shared.counters),
+    counters: new CounterTable(command.shared.counters, { thread: command.thread }),
     sharedCounters:
       at === null ? null : new WorkerCounters(at, { board, worker, log, key: pluginKey }),
     used: (credentialIds) => port.postMessage({ kind: "used", credentialIds }),
@@ -107,7 +107,7 @@ function start(
     board,
     stickyKey,
     dnsServers,
-    targets: new TargetBoard(command.shared.targets),
+    targets: new TargetBoard(command.shared.targets, command.thread),
     recorder,
     pace: new Pace({ ms: SLICE_MS, rested: progressOf(port) }),
     log,
