@@ -8,8 +8,13 @@ import { type CacheMemory, fields, WORKER_FLOATS, workerFloats, words } from "./
 import { ReadEntry } from "./read-entry.ts";
 import type { RuleSubject } from "./rules.ts";
 
-/** Longest wait for the lock in ms: to store, which may fail and needs it twice, and to invalidate. */
-const PATIENCE_MS = 2;
+/**
+ * Longest wait for the lock in ms. To store: work under the lock takes microseconds, but on a busy machine its holder may not run for
+ * tens of milliseconds, and a response that is not stored costs the target a request for each of those that wait for it. To remove, which
+ * others can complete, and to invalidate.
+ */
+const PATIENCE_MS = 1000;
+const REMOVE_PATIENCE_MS = 2;
 const INVALIDATE_PATIENCE_MS = 50;
 /** Entries that a lookup passes. */
 const MAX_STEPS = 256;
@@ -322,7 +327,7 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
     const { views, lock } = this.#entries;
     // Without the lock, so that it cannot fail; the holder of the lock removes hidden entries.
     if (!views.replace(block, fields.sequence, [sequence, sequence + 1])) return false;
-    if (!lock.acquire(words.lock, PATIENCE_MS)) return true;
+    if (!lock.acquire(words.lock, REMOVE_PATIENCE_MS)) return true;
     if (this.#isSame(block, sequence + 1) && this.#entries.isHidden(block))
       this.#entries.remove(block);
     lock.release(words.lock);
