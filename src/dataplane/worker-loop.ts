@@ -10,6 +10,7 @@ import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
+import { abortSockets, findPoll } from "../system/thread-sockets.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
 import type { DataPlane, DataPlaneOptions, LogLine } from "./data-plane.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
@@ -68,6 +69,13 @@ function start(
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
+  const poll = findPoll();
+  board.set(worker, "poll", poll);
+  // Without the supervisor: an exception, or `process.exit` in a plugin.
+  process.on("exit", () => {
+    board.set(worker, "poll", 0);
+    abortSockets(poll);
+  });
   setInterval(beat, HEARTBEAT_MS);
   const { traffic, targetTraffic, requests } = command.shared;
   const recorder = new TrafficRecorder({
@@ -87,7 +95,7 @@ function start(
     plugins: parts.plugins,
     pluginKey,
     logDirectories: command.logDirectories,
-    counters: new CounterTable(command.shared.counters),
+    counters: new CounterTable(command.shared.counters, { thread: command.thread }),
     sharedCounters:
       at === null ? null : new WorkerCounters(at, { board, worker, log, key: pluginKey }),
     used: (credentialIds) => port.postMessage({ kind: "used", credentialIds }),
@@ -100,7 +108,7 @@ function start(
     stickyKey,
     dnsServers,
     managementAddresses: command.managementAddresses,
-    targets: new TargetBoard(command.shared.targets),
+    targets: new TargetBoard(command.shared.targets, command.thread),
     recorder,
     pace: new Pace({ ms: SLICE_MS, rested: progressOf(port) }),
     log,

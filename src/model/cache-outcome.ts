@@ -35,7 +35,7 @@ const notStored = {
   request_no_store: "Cache-Control of the request has no-store",
   set_cookie: "The response sets a cookie",
   status: "Responses with this status are not stored",
-  store_refused: "The store had no room for the response",
+  store_refused: "The store had no room for the response, or was busy for a second",
   streaming: "The response is a stream without an end",
   too_large: "The body is longer than max_body",
   vary_any: "Vary of the response is *",

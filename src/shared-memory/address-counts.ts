@@ -4,15 +4,15 @@
 const SLOTS = 65_536;
 /** Slots in use at most: beyond it probing becomes slow. */
 const MAX_FILLED = SLOTS * 0.8;
-/** 32-bit integers: the lock, the number of slots in use. */
-const HEADER_BYTES = 16;
-const [LOCK, IN_USE] = [0, 1] as const;
-/** Age of a lock whose holder must have died. */
-const LOCK_STALE_MS = 1000;
-const LOCK_TIME_MASK = 0x3fff_ffff;
+/** A 32-bit integer: the number of slots in use. */
+const HEADER_BYTES = 8;
+const IN_USE = 0;
 
 /** `untracked`: the table is full, so the connection was not counted. */
 export type AddressAdmission = "counted" | "refused" | "untracked";
+
+/** Runs work in one thread at a time. */
+type Locked = <T>(work: () => T) => T;
 
 /** A hash table with linear probing: 64-bit keys, one count for each worker. */
 export class AddressCounts {
@@ -20,10 +20,16 @@ export class AddressCounts {
   readonly #keys: BigUint64Array;
   readonly #counts: Int32Array;
   readonly #workers: number;
+  readonly #locked: Locked;
 
   /** `offset` must be a multiple of eight. */
-  constructor(buffer: SharedArrayBuffer, offset: number, workers: number) {
+  constructor(
+    buffer: SharedArrayBuffer,
+    offset: number,
+    { workers, locked }: { readonly workers: number; readonly locked: Locked },
+  ) {
     this.#workers = workers;
+    this.#locked = locked;
     this.#header = new Int32Array(buffer, offset, HEADER_BYTES / 4);
     this.#keys = new BigUint64Array(buffer, offset + HEADER_BYTES, SLOTS);
     this.#counts = new Int32Array(buffer, offset + HEADER_BYTES + SLOTS * 8, SLOTS * workers);
@@ -120,25 +126,6 @@ export class AddressCounts {
     this.#keys[gap] = 0n;
     this.#counts.fill(0, gap * this.#workers, (gap + 1) * this.#workers);
     Atomics.sub(this.#header, IN_USE, 1);
-  }
-
-  #locked<T>(work: () => T): T {
-    const token = this.#lock();
-    try {
-      return work();
-    } finally {
-      Atomics.compareExchange(this.#header, LOCK, token, 0);
-    }
-  }
-
-  #lock(): number {
-    for (;;) {
-      const now = (Date.now() & LOCK_TIME_MASK) | 1;
-      const held = Atomics.load(this.#header, LOCK);
-      const isFresh = ((now - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
-      if (held !== 0 && isFresh) Atomics.wait(this.#header, LOCK, held, 1);
-      else if (Atomics.compareExchange(this.#header, LOCK, held, now) === held) return now;
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 // The memory of a counter table: slots by 64-bit key, one lock per group of slots; knows not what they count.
+import { Locks, threadsOf } from "./locks.ts";
 
 /** Slots per lock; a key may be in any of them. A power of two. */
 const GROUP = 64;
@@ -8,11 +9,6 @@ const SLOTS_PER_KEY = 1.5;
 const HEADER_BYTES = 64;
 const SALT_BYTE = 24;
 const MARKS_BYTE = 32;
-/** Age of a lock whose holder must have died. */
-const LOCK_STALE_MS = 1000;
-const LOCK_TIME_MASK = 0x3fff_ffff;
-/** Spins before a thread sleeps; one takes tens of nanoseconds, as does work under the lock. */
-const MAX_SPINS = 200;
 /** Reserved first halves of keys: an unused slot, and one whose key is being replaced. */
 const [UNUSED, CHANGING] = [0, 1];
 /** As the expiry tick: the slot must not be reused. */
@@ -64,11 +60,13 @@ export class CounterSlots {
   /** Records, as 64-bit floats and as words. */
   readonly #floats: Float64Array;
   readonly #words: Int32Array;
-  readonly #locks: Int32Array;
+  /** One for each group. */
+  readonly locks: Locks;
   readonly #groups: number;
   readonly #madeAt: number;
 
-  constructor(buffer: SharedArrayBuffer, now: () => number) {
+  /** `thread`: as in `StartCommand`; default: the main thread. */
+  constructor(buffer: SharedArrayBuffer, now: () => number, thread?: number) {
     const [madeAt = 0, workers = 0, groups = 0] = new Float64Array(buffer, 0, 3);
     const count = groups * GROUP;
     this.buffer = buffer;
@@ -88,7 +86,9 @@ export class CounterSlots {
       return view;
     };
     this.#keys = words(count * 2);
-    this.#locks = words(groups);
+    const sizes = { count: groups, threads: threadsOf(workers) };
+    this.locks = Locks.at(buffer, offset, { ...sizes, holder: thread });
+    offset += Locks.bytesFor(sizes);
     this.shares = new Uint16Array(buffer, offset, count * workers);
   }
 
@@ -97,7 +97,8 @@ export class CounterSlots {
     now: () => number,
   ): CounterSlots {
     const groups = Math.ceil((keys * SLOTS_PER_KEY) / GROUP);
-    const bytes = HEADER_BYTES + groups * (4 + GROUP * (SLOT_BYTES + 2 * workers));
+    const locks = Locks.bytesFor({ count: groups, threads: threadsOf(workers) });
+    const bytes = HEADER_BYTES + locks + groups * GROUP * (SLOT_BYTES + 2 * workers);
     const buffer = new SharedArrayBuffer(bytes);
     new Float64Array(buffer, 0, 3).set([now(), workers, groups]);
     new BigUint64Array(buffer, SALT_BYTE, 1).set(crypto.getRandomValues(new BigUint64Array(1)));
@@ -199,33 +200,6 @@ export class CounterSlots {
 
   groupOfSlot(slot: number): number {
     return Math.floor(slot / GROUP);
-  }
-
-  /**
-   * Locks a group; returns the token for `unlock`. A thread that died with the lock delays the
-   * others by LOCK_STALE_MS.
-   */
-  lock(group: number, now: number): number {
-    const token = (now & LOCK_TIME_MASK) | 1;
-    if (Atomics.compareExchange(this.#locks, group, 0, token) === 0) return token;
-    return this.#waitForLock(group);
-  }
-
-  unlock(group: number, token: number): void {
-    Atomics.compareExchange(this.#locks, group, token, 0);
-  }
-
-  #waitForLock(group: number): number {
-    const locks = this.#locks;
-    for (let spin = 0; ; spin++) {
-      const token = (this.now() & LOCK_TIME_MASK) | 1;
-      const held = Atomics.load(locks, group);
-      // Also covers a lock taken after the time was read.
-      const isFresh = ((token - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
-      const isTaken = held !== 0 && isFresh;
-      if (!isTaken && Atomics.compareExchange(locks, group, held, token) === held) return token;
-      if (isTaken && spin > MAX_SPINS) Atomics.wait(locks, group, held, 1);
-    }
   }
 
   /** The slot of a key; -1: none. Requires the group's lock. */

@@ -30,10 +30,9 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
     const numbers = new Float64Array(buffer, at, 3);
     const integers = new Int32Array(buffer, at + 24, 4);
     const group = slots.groupOfSlot(slot);
-    const token = slots.lock(group, slots.now());
-    // Checked again under the lock: the slot may have another key now.
-    const isStillPersisted = isPersisted(slot) && slots.isWhole(slot);
-    if (isStillPersisted) {
+    const isStillPersisted = slots.locks.holding(group, () => {
+      // Checked again under the lock: the slot may have another key now.
+      if (!isPersisted(slot) || !slots.isWhole(slot)) return false;
       numbers[0] = slots.first(slot);
       numbers[1] = slots.second(slot);
       numbers[2] = slots.time(slots.expires(slot));
@@ -41,8 +40,8 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
       integers[1] = slots.high(slot);
       integers[2] = slots.flags(slot);
       integers[3] = slots.windowOf(slot);
-    }
-    slots.unlock(group, token);
+      return true;
+    });
     if (isStillPersisted) rows++;
   }
   new Float64Array(buffer, 0, 1)[0] = FORMAT;

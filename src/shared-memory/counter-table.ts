@@ -3,6 +3,7 @@ import type { Counters } from "../pdk/kit.ts";
 import { CounterSlots, KIND_MASK, kinds, marks } from "./counter-slots.ts";
 import { restoreSnapshot, takeSnapshot } from "./counter-snapshot.ts";
 import { InstanceCounters } from "./instance-counters.ts";
+import type { Locks } from "./locks.ts";
 
 /** Default capacity. */
 const DEFAULT_KEYS = 131_072;
@@ -10,6 +11,8 @@ const DEFAULT_KEYS = 131_072;
 export interface CounterTableOptions {
   /** Milliseconds since 1970. All threads must agree on it. */
   readonly now?: () => number;
+  /** As in `StartCommand`. Default: the main thread. */
+  readonly thread?: number;
 }
 
 /**
@@ -21,9 +24,9 @@ export class CounterTable {
   readonly buffer: SharedArrayBuffer;
   readonly #slots: CounterSlots;
 
-  constructor(buffer: SharedArrayBuffer, { now = Date.now }: CounterTableOptions = {}) {
+  constructor(buffer: SharedArrayBuffer, { now = Date.now, thread }: CounterTableOptions = {}) {
     this.buffer = buffer;
-    this.#slots = new CounterSlots(buffer, now);
+    this.#slots = new CounterSlots(buffer, now, thread);
   }
 
   static create(
@@ -32,6 +35,10 @@ export class CounterTable {
   ): CounterTable {
     const { buffer } = CounterSlots.create({ keys, workers }, options.now ?? Date.now);
     return new CounterTable(buffer, options);
+  }
+
+  get locks(): Locks {
+    return this.#slots.locks;
   }
 
   /**
@@ -55,18 +62,18 @@ export class CounterTable {
   #forgetShare(worker: number, slot: number): void {
     const slots = this.#slots;
     const group = slots.groupOfSlot(slot);
-    const token = slots.lock(group, slots.now());
-    slots.shares[worker * slots.count + slot] = 0;
-    // The slot may have another key, if the worker died just before it was counted.
-    if ((slots.flags(slot) & KIND_MASK) === kinds.inside) {
-      // Recounted, because the worker may have died between two writes.
-      let count = 0;
-      for (let other = 0; other < slots.workers; other++)
-        count += slots.shares[other * slots.count + slot] ?? 0;
-      slots.setFirst(slot, count);
-      if (count === 0) slots.setExpires(slot, slots.tick(slots.now()));
-    }
-    slots.unlock(group, token);
+    slots.locks.holding(group, () => {
+      slots.shares[worker * slots.count + slot] = 0;
+      // The slot may have another key, if the worker died just before it was counted.
+      if ((slots.flags(slot) & KIND_MASK) === kinds.inside) {
+        // Recounted, because the worker may have died between two writes.
+        let count = 0;
+        for (let other = 0; other < slots.workers; other++)
+          count += slots.shares[other * slots.count + slot] ?? 0;
+        slots.setFirst(slot, count);
+        if (count === 0) slots.setExpires(slot, slots.tick(slots.now()));
+      }
+    });
   }
 
   /** The persisted windows and buckets; null when no instance persists counters. */

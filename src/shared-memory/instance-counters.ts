@@ -83,38 +83,38 @@ export class InstanceCounters implements Counters {
     const low = this.#low(Math.imul(windowMs, LENGTH_MIX));
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    let slot = slots.find(low, high);
-    let current = 0;
-    let previous = 0;
-    let elapsedMs = now - window * windowMs;
-    let age = 0;
-    if (slot !== -1) {
-      const known = slots.first(slot);
-      age = slots.windowsSince(slot, window);
-      // -1: another thread has read the time later and updated the entry earlier.
-      const isSame = age === 0 || age === -1;
-      if (age === -1) elapsedMs = 0;
-      previous = isSame ? slots.second(slot) : age === 1 ? known : 0;
-      current = isSame ? known : 0;
-      slots.touch(slot, tick);
-    }
-    const before = isSliding ? previous * (1 - elapsedMs / windowMs) : 0;
-    const isAdmitted = before + current + cost <= max + ROUNDING;
-    if (isAdmitted && cost !== 0) {
-      current = Math.max(0, current + cost);
-      if (slot === -1) slot = slots.claim({ low, high }, kinds.window, tick);
+    return slots.locks.holding(group, () => {
+      let slot = slots.find(low, high);
+      let current = 0;
+      let previous = 0;
+      let elapsedMs = now - window * windowMs;
+      let age = 0;
       if (slot !== -1) {
-        slots.setSecond(slot, previous);
-        slots.setFirst(slot, current);
-        const flags = kinds.window | this.#persisted;
-        if (this.#persisted !== 0) this.#notePersisted();
-        slots.setUse(slot, { flags, window: age === -1 ? window + 1 : window, tick });
-        slots.setExpires(slot, slots.tick((window + 2) * windowMs));
+        const known = slots.first(slot);
+        age = slots.windowsSince(slot, window);
+        // -1: another thread has read the time later and updated the entry earlier.
+        const isSame = age === 0 || age === -1;
+        if (age === -1) elapsedMs = 0;
+        previous = isSame ? slots.second(slot) : age === 1 ? known : 0;
+        current = isSame ? known : 0;
+        slots.touch(slot, tick);
       }
-    }
-    slots.unlock(group, token);
-    return { isAdmitted, current, previous, elapsedMs, window: age === -1 ? window + 1 : window };
+      const before = isSliding ? previous * (1 - elapsedMs / windowMs) : 0;
+      const isAdmitted = before + current + cost <= max + ROUNDING;
+      if (isAdmitted && cost !== 0) {
+        current = Math.max(0, current + cost);
+        if (slot === -1) slot = slots.claim({ low, high }, kinds.window, tick);
+        if (slot !== -1) {
+          slots.setSecond(slot, previous);
+          slots.setFirst(slot, current);
+          const flags = kinds.window | this.#persisted;
+          if (this.#persisted !== 0) this.#notePersisted();
+          slots.setUse(slot, { flags, window: age === -1 ? window + 1 : window, tick });
+          slots.setExpires(slot, slots.tick((window + 2) * windowMs));
+        }
+      }
+      return { isAdmitted, current, previous, elapsedMs, window: age === -1 ? window + 1 : window };
+    });
   }
 
   /** Also subtracts from the previous window when the window has changed meanwhile. */
@@ -124,12 +124,12 @@ export class InstanceCounters implements Counters {
     const low = this.#low(Math.imul(windowMs, LENGTH_MIX));
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, slots.now());
-    const slot = slots.find(low, high);
-    const age = slot === -1 ? 1 : slots.windowsSince(slot, window);
-    if (age === 0) slots.setFirst(slot, Math.max(0, slots.first(slot) - cost));
-    else if (age === -1) slots.setSecond(slot, Math.max(0, slots.second(slot) - cost));
-    slots.unlock(group, token);
+    return slots.locks.holding(group, () => {
+      const slot = slots.find(low, high);
+      const age = slot === -1 ? 1 : slots.windowsSince(slot, window);
+      if (age === 0) slots.setFirst(slot, Math.max(0, slots.first(slot) - cost));
+      else if (age === -1) slots.setSecond(slot, Math.max(0, slots.second(slot) - cost));
+    });
   }
 
   /** `wait` is `Infinity` for a cost above the capacity. */
@@ -152,32 +152,32 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    const known = slots.find(low, high);
-    const slot = known === -1 ? slots.claim({ low, high }, kinds.bucket, tick) : known;
-    let filledAt = now;
-    let level = capacity;
-    if (known !== -1) {
-      const last = slots.second(slot);
-      // Another thread has read the time later and updated the entry earlier; beyond 1 s the clock was set back.
-      if (last > now && last - now < 1000) filledAt = last;
-      const gained = (Math.max(0, now - last) * perSecond) / 1000;
-      level = Math.min(capacity, slots.first(slot) + gained);
-    }
-    const isTaken = level + ROUNDING >= cost;
-    if (isTaken) level = Math.min(capacity, Math.max(0, level - cost));
-    if (slot !== -1) {
-      slots.setFirst(slot, level);
-      slots.setSecond(slot, filledAt);
-      if (this.#persisted !== 0) this.#notePersisted();
-      slots.setUse(slot, { flags: kinds.bucket | this.#persisted, window: 0, tick });
-      // A full bucket equals none.
-      slots.setExpires(slot, slots.tick(now + msToGain(capacity - level, perSecond)));
-    }
-    slots.unlock(group, token);
-    if (isTaken) return { remaining: level, wait: 0 };
-    const wait = cost > capacity ? Infinity : Math.ceil(msToGain(cost - level, perSecond));
-    return { remaining: level, wait };
+    return slots.locks.holding(group, () => {
+      const known = slots.find(low, high);
+      const slot = known === -1 ? slots.claim({ low, high }, kinds.bucket, tick) : known;
+      let filledAt = now;
+      let level = capacity;
+      if (known !== -1) {
+        const last = slots.second(slot);
+        // Another thread has read the time later and updated the entry earlier; beyond 1 s the clock was set back.
+        if (last > now && last - now < 1000) filledAt = last;
+        const gained = (Math.max(0, now - last) * perSecond) / 1000;
+        level = Math.min(capacity, slots.first(slot) + gained);
+      }
+      const isTaken = level + ROUNDING >= cost;
+      if (isTaken) level = Math.min(capacity, Math.max(0, level - cost));
+      if (slot !== -1) {
+        slots.setFirst(slot, level);
+        slots.setSecond(slot, filledAt);
+        if (this.#persisted !== 0) this.#notePersisted();
+        slots.setUse(slot, { flags: kinds.bucket | this.#persisted, window: 0, tick });
+        // A full bucket equals none.
+        slots.setExpires(slot, slots.tick(now + msToGain(capacity - level, perSecond)));
+      }
+      if (isTaken) return { remaining: level, wait: 0 };
+      const wait = cost > capacity ? Infinity : Math.ceil(msToGain(cost - level, perSecond));
+      return { remaining: level, wait };
+    });
   }
 
   /** Admits uncounted when the table is full. */
@@ -188,24 +188,24 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    let slot = slots.find(low, high);
-    const before = slot === -1 ? 0 : slots.first(slot);
-    const mayEnter = before < max;
-    if (mayEnter && slot === -1) {
-      slot = slots.claim({ low, high }, kinds.inside, slots.tick(now));
-      if (Atomics.load(slots.marks, marks.inside) === 0)
-        Atomics.store(slots.marks, marks.inside, 1);
-    }
-    const share = this.#shares + slot;
-    if (mayEnter && slot !== -1 && (slots.shares[share] ?? 0) < MAX_INSIDE) {
-      // First: if this thread dies, `forgetWorker` finds its share.
-      slots.shares[share] = (slots.shares[share] ?? 0) + 1;
-      slots.setExpires(slot, NEVER);
-      slots.setFirst(slot, before + 1);
-    }
-    slots.unlock(group, token);
-    return mayEnter;
+    return slots.locks.holding(group, () => {
+      let slot = slots.find(low, high);
+      const before = slot === -1 ? 0 : slots.first(slot);
+      const mayEnter = before < max;
+      if (mayEnter && slot === -1) {
+        slot = slots.claim({ low, high }, kinds.inside, slots.tick(now));
+        if (Atomics.load(slots.marks, marks.inside) === 0)
+          Atomics.store(slots.marks, marks.inside, 1);
+      }
+      const share = this.#shares + slot;
+      if (mayEnter && slot !== -1 && (slots.shares[share] ?? 0) < MAX_INSIDE) {
+        // First: if this thread dies, `forgetWorker` finds its share.
+        slots.shares[share] = (slots.shares[share] ?? 0) + 1;
+        slots.setExpires(slot, NEVER);
+        slots.setFirst(slot, before + 1);
+      }
+      return mayEnter;
+    });
   }
 
   leave(key: string): void {
@@ -215,16 +215,16 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    const slot = slots.find(low, high);
-    const share = slot === -1 ? 0 : (slots.shares[this.#shares + slot] ?? 0);
-    if (share > 0) {
-      const left = slots.first(slot) - 1;
-      slots.setFirst(slot, left);
-      if (left <= 0) slots.setExpires(slot, slots.tick(now));
-      slots.shares[this.#shares + slot] = share - 1;
-    }
-    slots.unlock(group, token);
+    return slots.locks.holding(group, () => {
+      const slot = slots.find(low, high);
+      const share = slot === -1 ? 0 : (slots.shares[this.#shares + slot] ?? 0);
+      if (share > 0) {
+        const left = slots.first(slot) - 1;
+        slots.setFirst(slot, left);
+        if (left <= 0) slots.setExpires(slot, slots.tick(now));
+        slots.shares[this.#shares + slot] = share - 1;
+      }
+    });
   }
 
   inside(key: string): number {
@@ -233,11 +233,11 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, slots.now());
-    const slot = slots.find(low, high);
-    const count = slot === -1 ? 0 : slots.first(slot);
-    slots.unlock(group, token);
-    return count;
+    return slots.locks.holding(group, () => {
+      const slot = slots.find(low, high);
+      const count = slot === -1 ? 0 : slots.first(slot);
+      return count;
+    });
   }
 
   value(key: string): number {
@@ -247,14 +247,14 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    const slot = slots.find(low, high);
-    const tick = slots.tick(now);
-    const isThere = slot !== -1 && slots.expires(slot) > tick;
-    const value = isThere ? slots.first(slot) : 0;
-    if (isThere) slots.touch(slot, tick);
-    slots.unlock(group, token);
-    return value;
+    return slots.locks.holding(group, () => {
+      const slot = slots.find(low, high);
+      const tick = slots.tick(now);
+      const isThere = slot !== -1 && slots.expires(slot) > tick;
+      const value = isThere ? slots.first(slot) : 0;
+      if (isThere) slots.touch(slot, tick);
+      return value;
+    });
   }
 
   replace(
@@ -272,18 +272,18 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    let slot = slots.find(low, high);
-    const isThere = slot !== -1 && slots.expires(slot) > tick;
-    const isExpected = (isThere ? slots.first(slot) : 0) === expected;
-    if (isExpected && slot === -1) slot = slots.claim({ low, high }, kinds.value, tick);
-    if (isExpected && slot !== -1) {
-      slots.setFirst(slot, next);
-      slots.touch(slot, tick);
-      slots.setExpires(slot, slots.tick(now + keepMs));
-    }
-    slots.unlock(group, token);
-    return isExpected;
+    return slots.locks.holding(group, () => {
+      let slot = slots.find(low, high);
+      const isThere = slot !== -1 && slots.expires(slot) > tick;
+      const isExpected = (isThere ? slots.first(slot) : 0) === expected;
+      if (isExpected && slot === -1) slot = slots.claim({ low, high }, kinds.value, tick);
+      if (isExpected && slot !== -1) {
+        slots.setFirst(slot, next);
+        slots.touch(slot, tick);
+        slots.setExpires(slot, slots.tick(now + keepMs));
+      }
+      return isExpected;
+    });
   }
 
   spend(key: string, cost: number): Stock | null {
@@ -293,19 +293,19 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    const slot = slots.find(low, high);
-    const packed = slot === -1 ? 0 : slots.first(slot);
-    const untilMs = slot === -1 ? 0 : slots.second(slot);
-    const units = packed % STOCK_RADIX;
-    const isSpent = now < untilMs && units >= cost;
-    if (isSpent && cost !== 0) {
-      slots.setFirst(slot, packed - cost);
-      slots.touch(slot, slots.tick(now));
-    }
-    slots.unlock(group, token);
-    if (!isSpent) return null;
-    return { units: units - cost, rest: Math.floor(packed / STOCK_RADIX), untilMs };
+    return slots.locks.holding(group, () => {
+      const slot = slots.find(low, high);
+      const packed = slot === -1 ? 0 : slots.first(slot);
+      const untilMs = slot === -1 ? 0 : slots.second(slot);
+      const units = packed % STOCK_RADIX;
+      const isSpent = now < untilMs && units >= cost;
+      if (isSpent && cost !== 0) {
+        slots.setFirst(slot, packed - cost);
+        slots.touch(slot, slots.tick(now));
+      }
+      if (!isSpent) return null;
+      return { units: units - cost, rest: Math.floor(packed / STOCK_RADIX), untilMs };
+    });
   }
 
   /** An evicted stock is lost: the limit then admits less, never more. */
@@ -317,19 +317,19 @@ export class InstanceCounters implements Counters {
     const low = this.#low(0);
     const group = slots.groupOf(high);
 
-    const token = slots.lock(group, now);
-    const known = slots.find(low, high);
-    const slot = known === -1 ? slots.claim({ low, high }, kinds.value, tick) : known;
-    if (slot !== -1) {
-      const isLive = known !== -1 && now < slots.second(slot);
-      const held = isLive ? slots.first(slot) % STOCK_RADIX : 0;
-      const until = held > 0 ? Math.min(slots.second(slot), untilMs) : untilMs;
-      slots.setFirst(slot, rest * STOCK_RADIX + Math.min(STOCK_RADIX - 1, held + units));
-      slots.setSecond(slot, until);
-      slots.touch(slot, tick);
-      slots.setExpires(slot, slots.tick(until));
-    }
-    slots.unlock(group, token);
+    return slots.locks.holding(group, () => {
+      const known = slots.find(low, high);
+      const slot = known === -1 ? slots.claim({ low, high }, kinds.value, tick) : known;
+      if (slot !== -1) {
+        const isLive = known !== -1 && now < slots.second(slot);
+        const held = isLive ? slots.first(slot) % STOCK_RADIX : 0;
+        const until = held > 0 ? Math.min(slots.second(slot), untilMs) : untilMs;
+        slots.setFirst(slot, rest * STOCK_RADIX + Math.min(STOCK_RADIX - 1, held + units));
+        slots.setSecond(slot, until);
+        slots.touch(slot, tick);
+        slots.setExpires(slot, slots.tick(until));
+      }
+    });
   }
 
   /** On the first count, because the instance may belong to a version that never becomes active. */

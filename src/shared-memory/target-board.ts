@@ -1,6 +1,7 @@
 // The state of targets and services that all threads share: requests in flight, health, turns; exact over all workers. Knows no HTTP.
 import { AddressCounts } from "./address-counts.ts";
 import { releaseLease } from "./check-lease.ts";
+import { Locks, threadsOf } from "./locks.ts";
 
 /** Words of a row, each a 32-bit integer. Times are tenths of a second since the board's creation. */
 const words = [
@@ -53,15 +54,14 @@ const CAPACITY = 30_000;
 const MAX_FILLED = 0.9;
 /**
  * Before the rows: as 64-bit floats the creation time in milliseconds since the Unix epoch, the number of workers and
- * the capacity; then 8 bytes for the lease of `CheckLease`; then as 32-bit integers the lock and the number of rows in use.
+ * the capacity; then 8 bytes for the lease of `CheckLease`; then as a 32-bit integer the number of rows in use.
  */
 const HEADER_BYTES = 64;
 const LEASE_BYTE = 24;
-const LOCK = 8;
-const IN_USE = 9;
-/** Age of a lock whose holder must have died. */
-const LOCK_STALE_MS = 1000;
-const LOCK_TIME_MASK = 0x3fff_ffff;
+const IN_USE = 8;
+/** Its locks: of the creation and release of rows, and of `addresses`. */
+const [ROWS, ADDRESSES] = [0, 1] as const;
+const locksOf = (workers: number) => ({ count: 2, threads: threadsOf(workers) });
 /** Reserved keys: no row, and a released row (tombstone). */
 const FREE = 0n;
 const REUSABLE = 1n;
@@ -81,6 +81,7 @@ export class TargetBoard {
   readonly lease: BigUint64Array;
   /** Connections per client address. */
   readonly addresses: AddressCounts;
+  readonly locks: Locks;
   readonly #header: Int32Array;
   readonly #rows: number;
   readonly #keys: BigUint64Array;
@@ -88,7 +89,8 @@ export class TargetBoard {
   readonly #shares: Int32Array;
   readonly #madeAt: number;
 
-  constructor(buffer: SharedArrayBuffer) {
+  /** `thread`: as in `StartCommand`; default: the main thread. */
+  constructor(buffer: SharedArrayBuffer, thread?: number) {
     this.buffer = buffer;
     const [madeAt = 0, workers = 0, capacity = 0] = new Float64Array(buffer, 0, 3);
     this.#madeAt = madeAt;
@@ -101,13 +103,19 @@ export class TargetBoard {
     this.#keys = new BigUint64Array(buffer, HEADER_BYTES, this.#rows);
     this.#cells = new Int32Array(buffer, cellsAt, this.#rows * WORDS);
     this.#shares = new Int32Array(buffer, sharesAt, this.#rows * workers);
-    this.addresses = new AddressCounts(buffer, bytesBefore(this.#rows, workers), workers);
+    const addressesAt = bytesBefore(this.#rows, workers);
+    const locksAt = addressesAt + AddressCounts.bytesFor(workers);
+    this.locks = Locks.at(buffer, locksAt, { ...locksOf(workers), holder: thread });
+    this.addresses = new AddressCounts(buffer, addressesAt, {
+      workers,
+      locked: (work) => this.locks.holding(ADDRESSES, work),
+    });
   }
 
   /** `now`: milliseconds since the Unix epoch. */
   static create(workers: number, { now = Date.now(), capacity = CAPACITY } = {}): TargetBoard {
     const bytes = bytesBefore(rowsFor(capacity), workers) + AddressCounts.bytesFor(workers);
-    const buffer = new SharedArrayBuffer(bytes);
+    const buffer = new SharedArrayBuffer(bytes + Locks.bytesFor(locksOf(workers)));
     new Float64Array(buffer, 0, 3).set([now, workers, capacity]);
     return new TargetBoard(buffer);
   }
@@ -120,7 +128,7 @@ export class TargetBoard {
   /** The row of an id, created if needed; throws BoardFullError. Thread-safe. */
   rowOf(id: string): number {
     const key = keyOf(id);
-    return this.#find(key) ?? this.#locked(() => this.#claim(key));
+    return this.#find(key) ?? this.locks.holding(ROWS, () => this.#claim(key));
   }
 
   /** The row of an id; null: none. */
@@ -134,7 +142,7 @@ export class TargetBoard {
    */
   release(id: string): boolean {
     const key = keyOf(id);
-    return this.#locked(() => {
+    return this.locks.holding(ROWS, () => {
       const row = this.#find(key);
       if (row === null) return true;
       // Changes the epoch before reading `active`; `enter` counts before its caller reads the epoch, so one of them sees the other.
@@ -184,28 +192,6 @@ export class TargetBoard {
     while (Atomics.load(this.#keys, last) === REUSABLE) {
       Atomics.store(this.#keys, last, FREE);
       last = last === 0 ? this.#rows - 1 : last - 1;
-    }
-  }
-
-  /** One thread at a time creates or releases rows. */
-  #locked<T>(work: () => T): T {
-    const token = this.#lock();
-    try {
-      return work();
-    } finally {
-      Atomics.compareExchange(this.#header, LOCK, token, 0);
-    }
-  }
-
-  #lock(): number {
-    for (;;) {
-      const now = (Date.now() & LOCK_TIME_MASK) | 1;
-      const held = Atomics.load(this.#header, LOCK);
-      // Also covers a lock taken after `now` was read.
-      const isFresh = ((now - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
-      const isTaken = held !== 0 && isFresh;
-      if (isTaken) Atomics.wait(this.#header, LOCK, held, 1);
-      else if (Atomics.compareExchange(this.#header, LOCK, held, now) === held) return now;
     }
   }
 

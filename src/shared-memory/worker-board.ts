@@ -23,6 +23,8 @@ const columns = [
   "counters_lost",
   /** Number of the plugin from a directory that runs; 0: none. */
   "running_plugin",
+  /** See `findPoll`; 0: its sockets are not known, or are aborted. */
+  "poll",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 
@@ -34,6 +36,7 @@ const states = [
   "open_websockets",
   "counters_lost",
   "running_plugin",
+  "poll",
 ] as const satisfies readonly BoardColumn[];
 
 /** Scarce resources of the process, as bits of `pressure`. */

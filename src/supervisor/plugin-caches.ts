@@ -4,6 +4,7 @@ import type { AnyPlugin, CacheUse, Purge } from "../pdk/definition.ts";
 import type { CacheDirectory } from "../pdk/kit.ts";
 import { type CacheCounts, CacheMaintenance } from "../shared-memory/cache/cache-maintenance.ts";
 import { forgetFlights } from "../shared-memory/cache/flights.ts";
+import { threadsOf } from "../shared-memory/locks.ts";
 import {
   type CacheMemory,
   createCacheMemory,
@@ -58,7 +59,7 @@ export class PluginCaches {
     const { workers, log, directories } = this.#options;
     const { bytes, fileBytes } = use.size(plan.config as never);
     try {
-      const threads = 2 * workers;
+      const threads = threadsOf(workers);
       const memory = createCacheMemory({
         maxBytes: bytes,
         maxFileBytes: fileBytes,

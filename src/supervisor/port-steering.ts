@@ -1,7 +1,7 @@
 // Steers new connections to one of two gateway processes that share a port, on Linux; knows nothing of what is served there.
 import { FFIType, ptr } from "bun:ffi";
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
-import { openLibc } from "./libc.ts";
+import { openLibc } from "../system/libc.ts";
 
 /**
  * The system hands each new connection at a shared port (SO_REUSEPORT) to one of the listening sockets, and resets the backlog of

@@ -1,7 +1,7 @@
 // Returns the pages of program code that only the start needed to the system, on Linux; knows nothing of what the program does.
 import { FFIType } from "bun:ffi";
 import { readFileSync, readlinkSync } from "node:fs";
-import { openLibc } from "./libc.ts";
+import { openLibc } from "../system/libc.ts";
 
 /** By then the start is over. */
 const AFTER_MS = 1_000;

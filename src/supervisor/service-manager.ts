@@ -1,6 +1,6 @@
 // Notifies systemd of the start, a reload and the end of the gateway, and of its life, see sd_notify(3); knows nothing of the gateway.
 import { FFIType, ptr } from "bun:ffi";
-import { openLibc } from "./libc.ts";
+import { openLibc } from "../system/libc.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;

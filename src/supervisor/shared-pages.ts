@@ -1,6 +1,6 @@
 // Returns the pages of shared memory that nothing uses any more to the system, on Linux; knows nothing of its contents.
 import { FFIType, ptr } from "bun:ffi";
-import { openLibc } from "./libc.ts";
+import { openLibc } from "../system/libc.ts";
 
 const PAGE = 4096;
 const MADV_DONTNEED = 4;

@@ -20,6 +20,7 @@ import type {
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import { abortSockets } from "../system/thread-sockets.ts";
 import type { ConsumerStore } from "./consumer-store.ts";
 import type { PluginCaches } from "./plugin-caches.ts";
 import {
@@ -366,15 +367,25 @@ export class WorkerSlot {
   }
 
   #open(place: Place, revision: number): Run {
-    const { url, workers, caches } = this.#options;
+    const { url, workers, caches, board, targets, counters } = this.#options;
     forgetPlace(place, this.#options);
     // The one before may still execute for a moment.
     const number = (place.threads++ % 2) * placesFor(workers) + place.index + 1;
+    const allLocks = [targets.locks, counters.locks];
+    for (const locks of allLocks) locks.begin(number);
     const thread = new WorkerThread({
       url,
       onEvent: (event) => this.#onEvent(event),
       onEnd: (error) => this.#onEnd(run, error),
-      onGone: () => caches.forgetThread(number),
+      beforeEnd: () => {
+        for (const locks of allLocks) locks.end(number);
+        abortSockets(board.get(place.index, "poll"));
+        board.set(place.index, "poll", 0);
+      },
+      onGone: () => {
+        for (const locks of allLocks) locks.free(number);
+        caches.forgetThread(number);
+      },
     });
     const started = Promise.resolve(false);
     const run: Run = { thread, place, number, revision, prepared: null, readyAt: null, started };

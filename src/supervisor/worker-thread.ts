@@ -18,6 +18,8 @@ export interface WorkerThreadOptions {
   readonly onEvent: (event: WorkerEvent) => void;
   /** Called once, when the thread has ended or was terminated; the empty string when it ended without an error. */
   readonly onEnd: (error: string) => void;
+  /** Called before the thread is terminated, while it may still run. Default: nothing. */
+  readonly beforeEnd?: () => void;
   /** Called once, when it no longer executes anything: a terminated thread may still do so for a moment. */
   readonly onGone: () => void;
 }
@@ -109,6 +111,7 @@ export class WorkerThread {
 
   /** Ends the thread, also in an endless loop. */
   terminate(): void {
+    if (!this.#ended) this.#options.beforeEnd?.();
     this.#worker.terminate();
     this.#end();
   }

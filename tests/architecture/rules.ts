@@ -39,6 +39,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: [],
     reason: "counters are layouts over a buffer, and both planes read them",
   },
+  system: {
+    imports: [],
+    reason: "calls of the operating system that Bun does not have know nothing of their callers",
+  },
   "shared-counters": {
     imports: [],
     reason: "it counts on a server for any plugin, and only workers talk to that server",
@@ -68,12 +72,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   dataplane: {
     imports: [
       ...["snapshot", "pdk", "http", "net", "dialer", "crypto"],
-      ...["shared-memory", "shared-counters"],
+      ...["shared-memory", "shared-counters", "system"],
     ],
     reason: "a worker never sees a database, a user or an API, and plugins are handed to it",
   },
   supervisor: {
-    imports: ["model", "snapshot", "shared-memory"],
+    imports: ["model", "snapshot", "shared-memory", "system"],
     reason: "it rolls versions out to workers without knowing what a version means",
   },
   store: {

@@ -1,11 +1,12 @@
 // `make bench-cache`: lookups in small and large response caches, pauses, hit ratios of several threads; prints a table, writes its section.
 import { parseArgs } from "node:util";
 import { CacheMaintenance } from "../../src/shared-memory/cache/cache-maintenance.ts";
-import { CacheLock } from "../../src/shared-memory/cache/lock.ts";
+import { Locks } from "../../src/shared-memory/locks.ts";
 import {
   type CacheMemory,
   createCacheMemory,
   Views,
+  words,
 } from "../../src/shared-memory/cache/memory.ts";
 import { SharedCache } from "../../src/shared-memory/cache/shared-cache.ts";
 import { Random } from "../support/random.ts";
@@ -201,7 +202,7 @@ async function sweepRows({ memory }: Filled): Promise<Row[]> {
   await add("a purge by tag", () => maintenance.purge({ by: "tag", value: "x" }, { soft: false }));
   await add("a repair", async () => {
     // As if the worker had ended with the lock.
-    new CacheLock(new Views(memory).words, 1).acquire(1000);
+    new Locks(new Views(memory).words, 1).acquire(words.lock, 1000);
     await maintenance.forgetWorker(0);
   });
   await maintenance.close();

@@ -69,7 +69,7 @@ export class CacheMaintenance {
   async close(): Promise<void> {
     const { lock, rules } = this.#entries;
     const pace = new Pace();
-    while (!lock.retire()) await pace.rest();
+    while (!lock.retire(words.lock)) await pace.rest();
     this.#isClosed = true;
     rules.clear();
   }
@@ -207,10 +207,10 @@ export class CacheMaintenance {
   async #locked<T>(work: () => T): Promise<T> {
     const { lock } = this.#entries;
     const pace = new Pace();
-    while (!this.#isClosed && !lock.acquire(LOCK_PATIENCE_MS)) await pace.rest();
+    while (!this.#isClosed && !lock.acquire(words.lock, LOCK_PATIENCE_MS)) await pace.rest();
     const result = work();
     // Once closed, this thread has the lock for ever.
-    if (!this.#isClosed) lock.release();
+    if (!this.#isClosed) lock.release(words.lock);
     for (const head of this.#entries.takeRemovedFiles()) this.#onFileRemoved(head);
     return result;
   }
@@ -231,10 +231,10 @@ export class CacheMaintenance {
     const { lock, views, blocks } = this.#entries;
     const dead = worker + 1;
     const writing = worker * WORKER_FLOATS + workerFloats.writing;
-    if (lock.seize(dead)) {
+    if (lock.seize(words.lock, dead)) {
       views.workers[writing] = 0;
       await new Pace({ objects: Infinity, ms: SLICE_MS }).run(repair(this.#entries, dead));
-      lock.release();
+      lock.release(words.lock);
       return;
     }
     const first = views.workers[writing] ?? 0;

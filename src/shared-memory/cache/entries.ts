@@ -1,9 +1,9 @@
 // Entries in shared memory as the holder of the lock sees them: room, publication, removal, eviction; knows no head and no body.
+import { Locks } from "../locks.ts";
 import { Blocks } from "./blocks.ts";
 import { PrefixReader } from "./entry-bytes.ts";
 import { Queues } from "./eviction.ts";
 import { Index, type TextHash } from "./index.ts";
-import { CacheLock } from "./lock.ts";
 import { type CacheMemory, counters, fields, longs, states, Views } from "./memory.ts";
 import { type RuleSubject, Rules } from "./rules.ts";
 
@@ -32,7 +32,8 @@ export class Entries {
   readonly blocks: Blocks;
   readonly queues: Queues;
   readonly index: Index;
-  readonly lock: CacheLock;
+  /** Its only lock is `words.lock`. */
+  readonly lock: Locks;
   readonly thread: number;
   readonly at: (step: string) => void;
   readonly #maxFileBytes: number;
@@ -46,7 +47,7 @@ export class Entries {
     this.blocks = new Blocks(this.views);
     this.queues = new Queues(this.views);
     this.index = new Index(this.views, this.views.longs[longs.salt] ?? 0n, hash);
-    this.lock = new CacheLock(this.views.words, thread);
+    this.lock = new Locks(this.views.words, thread);
     this.thread = thread;
     this.at = at ?? (() => {});
     this.#maxFileBytes = memory.maxFileBytes;

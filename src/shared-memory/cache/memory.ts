@@ -32,10 +32,8 @@ const RULE_BYTES = RULE_HEAD_BYTES + RULE_TEXT_BYTES;
 
 /** Words at the beginning of the control data. */
 export const words = {
-  /** Thread that holds the lock, from 1; 0: free. */
+  /** See `Locks`. */
   lock: 0,
-  /** Threads that wait for it. */
-  waiting: 1,
   /** Rules that lookups have to test. */
   activeRules: 2,
   /** Not 0: entries older than the floor may still be there. */

@@ -4,12 +4,17 @@ import { BodyCopies } from "./body-copies.ts";
 import { Entries } from "./entries.ts";
 import { encodePrefix, MAX_PREFIX_BYTES, PrefixReader } from "./entry-bytes.ts";
 import type { TextHash } from "./index.ts";
-import { type CacheMemory, fields, WORKER_FLOATS, workerFloats } from "./memory.ts";
+import { type CacheMemory, fields, WORKER_FLOATS, workerFloats, words } from "./memory.ts";
 import { ReadEntry } from "./read-entry.ts";
 import type { RuleSubject } from "./rules.ts";
 
-/** Longest wait for the lock in ms: to store, which may fail and needs it twice, and to invalidate. */
-const PATIENCE_MS = 2;
+/**
+ * Longest wait for the lock in ms. To store: work under the lock takes microseconds, but on a busy machine its holder may not run for
+ * tens of milliseconds, and a response that is not stored costs the target a request for each of those that wait for it. To remove, which
+ * others can complete, and to invalidate.
+ */
+const PATIENCE_MS = 1000;
+const REMOVE_PATIENCE_MS = 2;
 const INVALIDATE_PATIENCE_MS = 50;
 /** Entries that a lookup passes. */
 const MAX_STEPS = 256;
@@ -225,11 +230,11 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
     views.set(first, fields.soft, 0);
     at("written");
     // Else the next put frees the blocks.
-    if (!this.#entries.lock.acquire(PATIENCE_MS)) return false;
+    if (!this.#entries.lock.acquire(words.lock, PATIENCE_MS)) return false;
     const isStored = this.#publish(first, record, replaced);
     if (!isStored) blocks.freeChain(first);
     views.workers[this.#own + workerFloats.writing] = 0;
-    this.#entries.lock.release();
+    this.#entries.lock.release(words.lock);
     return isStored;
   }
 
@@ -240,24 +245,24 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
     const cls = blocks.classFor(bytes);
     const count = Math.ceil(bytes / (classes[cls] ?? 1));
     if (count > segments * blocks.count(cls)) return 0;
-    if (!lock.acquire(PATIENCE_MS)) return 0;
+    if (!lock.acquire(words.lock, PATIENCE_MS)) return 0;
     at("locked");
     this.#freeLeftOver();
     if (this.isOutdated(record, record.epoch)) {
-      lock.release();
+      lock.release(words.lock);
       return 0;
     }
     let last = 0;
     for (let taken = 0; taken < count; taken++) {
       if (taken % BLOCKS_AT_ONCE === BLOCKS_AT_ONCE - 1) {
-        lock.release();
-        if (!lock.acquire(PATIENCE_MS)) return 0;
+        lock.release(words.lock);
+        if (!lock.acquire(words.lock, PATIENCE_MS)) return 0;
       }
       const block = this.#entries.takeBlock(cls);
       at("taken");
       if (block === 0) {
         this.#freeLeftOver();
-        lock.release();
+        lock.release(words.lock);
         return 0;
       }
       if (last === 0) views.workers[this.#own + workerFloats.writing] = block;
@@ -265,7 +270,7 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
       last = block;
     }
     const first = views.workers[this.#own + workerFloats.writing] ?? 0;
-    lock.release();
+    lock.release(words.lock);
     return first;
   }
 
@@ -322,10 +327,10 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
     const { views, lock } = this.#entries;
     // Without the lock, so that it cannot fail; the holder of the lock removes hidden entries.
     if (!views.replace(block, fields.sequence, [sequence, sequence + 1])) return false;
-    if (!lock.acquire(PATIENCE_MS)) return true;
+    if (!lock.acquire(words.lock, REMOVE_PATIENCE_MS)) return true;
     if (this.#isSame(block, sequence + 1) && this.#entries.isHidden(block))
       this.#entries.remove(block);
-    lock.release();
+    lock.release(words.lock);
     this.#reportFiles();
     return true;
   }
@@ -348,7 +353,7 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
       // The main thread sweeps the rest.
       if (isMore && removed >= MAX_REMOVED)
         isMore = rules.add("resource", resource, false) === null;
-      lock.release();
+      lock.release(words.lock);
       isMore &&= this.#lockToInvalidate();
     }
     this.#reportFiles();
@@ -358,7 +363,7 @@ export class SharedCache<Head> implements Omit<CacheStore<Head>, "lead" | "follo
   /** False: the lock stays held, so that all entries are invalid now. */
   #lockToInvalidate(): boolean {
     const { lock, rules } = this.#entries;
-    const isLocked = lock.acquire(INVALIDATE_PATIENCE_MS);
+    const isLocked = lock.acquire(words.lock, INVALIDATE_PATIENCE_MS);
     if (!isLocked) rules.raiseFloor(rules.advance());
     return isLocked;
   }

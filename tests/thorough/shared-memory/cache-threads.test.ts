@@ -67,6 +67,16 @@ for (const [what, load] of [
     checkCache(memory);
   });
 
+test("no response is refused because four threads store at the same time", async () => {
+  const memory = createCacheMemory({ maxBytes: 67_108_864, workers: 4 });
+  const maintenance = maintain(memory);
+  const load = { memory, rounds: 5000, keys: 1, maxLength: 0, isFresh: true };
+  const all = Array.from({ length: 4 }, (_, worker) => start({ ...load, worker }).result);
+  const stored = (await Promise.all(all)).reduce((sum, result) => sum + result.stored, 0);
+  expect(stored).toBe(20_000);
+  expect(maintenance.counts().refused).toBe(0);
+});
+
 /** Ends a thread that has come to the step for the `count`th time; resolves when it has ended. */
 async function endAt(step: string, count: number, task: Omit<CacheTask, "stop">): Promise<void> {
   const said = new SharedArrayBuffer(4);

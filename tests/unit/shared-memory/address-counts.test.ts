@@ -3,7 +3,10 @@ import { expect, test } from "bun:test";
 import { AddressCounts } from "../../../src/shared-memory/address-counts.ts";
 
 const create = (workers = 2) =>
-  new AddressCounts(new SharedArrayBuffer(8 + AddressCounts.bytesFor(workers)), 8, workers);
+  new AddressCounts(new SharedArrayBuffer(8 + AddressCounts.bytesFor(workers)), 8, {
+    workers,
+    locked: (work) => work(),
+  });
 
 test("an address has its own count at each listener, over all workers", () => {
   const counts = create();

@@ -12,6 +12,8 @@ export interface CacheTask {
   readonly rounds: number;
   readonly keys: number;
   readonly maxLength: number;
+  /** Only stores, each time under another key. */
+  readonly isFresh?: boolean;
   /** Stands still for ever the `count`th time that a change is at the step, and says so in the first word. */
   readonly stop?: {
     readonly step: string;
@@ -28,7 +30,7 @@ export interface CacheResult {
 
 self.onmessage = ({ data }: MessageEvent<CacheTask>) => self.postMessage(use(data));
 
-function use({ memory, worker, rounds, keys, maxLength, stop }: CacheTask): CacheResult {
+function use({ memory, worker, rounds, keys, maxLength, isFresh, stop }: CacheTask): CacheResult {
   let left = stop?.count ?? 0;
   const at = (step: string) => {
     if (stop === undefined || step !== stop.step || --left > 0) return;
@@ -42,6 +44,10 @@ function use({ memory, worker, rounds, keys, maxLength, stop }: CacheTask): Cach
   const faults: string[] = [];
   let [hits, stored] = [0, 0];
   for (let round = 0; round < rounds; round++) {
+    if (isFresh === true) {
+      if (cache.put(recordOf(cache, `${worker}-${round}`))) stored++;
+      continue;
+    }
     const key = `key-${random.between(0, keys)}`;
     const action = random.between(0, 20);
     if (action < 8) {

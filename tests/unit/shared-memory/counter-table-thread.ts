@@ -1,5 +1,4 @@
-// A thread that counts as hard as it can, or dies while it holds a lock; run by counter-table.test.ts.
-import { CounterSlots } from "../../../src/shared-memory/counter-slots.ts";
+// A thread that counts as hard as it can; run by counter-table.test.ts.
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import { Random } from "../../support/random.ts";
 
@@ -17,8 +16,6 @@ export interface CountingTask {
   readonly places: number;
   /** Counts the running threads, so that all begin together; then, by key, how many are inside. */
   readonly start: SharedArrayBuffer;
-  /** Instead of all that: take the lock of every group and say so. */
-  readonly lockAll?: boolean;
 }
 
 export interface CountingResult {
@@ -31,13 +28,6 @@ export interface CountingResult {
 }
 
 self.onmessage = ({ data }: MessageEvent<CountingTask>) => {
-  if (data.lockAll === true) {
-    const slots = new CounterSlots(data.buffer, Date.now);
-    for (let slot = 0; slot < slots.count; slot += 64)
-      slots.lock(slots.groupOfSlot(slot), Date.now());
-    self.postMessage(null);
-    return;
-  }
   const start = new Int32Array(data.start);
   Atomics.add(start, 0, 1);
   Atomics.notify(start, 0);

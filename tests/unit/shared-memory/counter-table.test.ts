@@ -49,15 +49,6 @@ test("several threads count exactly and never exceed tokens or slots", async () 
   for (let key = 0; key < keys; key++) expect(counters.inside(`key ${key}`)).toBe(0);
 });
 
-test("locks of a thread that died are released", async () => {
-  const table = CounterTable.create({ keys: 100, workers: 2 });
-  const task = { worker: 0, workers: 1, rounds: 0, keys: 0, places: 0, lockAll: true };
-  await startThread({ ...task, buffer: table.buffer, start: new SharedArrayBuffer(4) });
-  for (const thread of threads.splice(0)) thread.terminate();
-  const counters = table.forInstance(1, "a");
-  expect(counters.add("k", 1, 60_000).current).toBe(1);
-});
-
 describe("a stock", () => {
   const until = (time: { now: number }) => time.now + 1000;
 

@@ -8,6 +8,7 @@ import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
+import { placesFor } from "../../../src/supervisor/retiring-worker.ts";
 import { createRollout } from "../../../src/supervisor/rollout.ts";
 import type { SupervisorTimes } from "../../../src/supervisor/times.ts";
 import { WorkerPool } from "../../../src/supervisor/worker-pool.ts";
@@ -78,13 +79,13 @@ export const PATIENT_MS = 60_000;
 export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
   const log: LogLine[] = [];
   const events: WorkerLifecycleEvent[] = [];
-  const counters = CounterTable.create({ keys: 100, workers: 2 });
+  const counters = CounterTable.create({ keys: 100, workers: placesFor(2) });
   const pool = new WorkerPool({
     url: new URL("./faulty-worker.ts", import.meta.url),
     workers: 2,
     instanceId: "test",
-    board: WorkerBoard.create(2),
-    targets: TargetBoard.create(2),
+    board: WorkerBoard.create(placesFor(2)),
+    targets: TargetBoard.create(placesFor(2)),
     counters,
     stickyKey: "key",
     dnsServers: [],

@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../../src/log.ts";
 import { CacheMaintenance } from "../../../src/shared-memory/cache/cache-maintenance.ts";
-import { CacheLock } from "../../../src/shared-memory/cache/lock.ts";
-import { createCacheMemory, Views } from "../../../src/shared-memory/cache/memory.ts";
+import { Locks } from "../../../src/shared-memory/locks.ts";
+import { createCacheMemory, Views, words } from "../../../src/shared-memory/cache/memory.ts";
 import type { PluginPlan } from "../../../src/snapshot/snapshot.ts";
 import { PluginCaches } from "../../../src/supervisor/plugin-caches.ts";
 import { eventually } from "../../support/poll.ts";
@@ -45,7 +45,7 @@ test("memory whose lock a thread has is returned when that thread is gone", asyn
   const { caches, memory, retire } = retirable();
   const cache = openCache(memory);
   cache.put(recordOf(cache, "page"));
-  new CacheLock(new Views(memory).words, 3).acquire(0);
+  new Locks(new Views(memory).words, 3).acquire(words.lock, 0);
   retire();
   await new Promise(setImmediate);
   expect(has(cache, "page")).toBe(true);

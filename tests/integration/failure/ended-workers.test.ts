@@ -1,0 +1,122 @@
+// A worker that is ended answers for none of its requests: its connections end without a response.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { startOrigin } from "../../support/origin.ts";
+import { PluginFiles, pluginSource } from "../../support/own-plugin.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+import { connectRaw, type RawConnection } from "../../support/raw-http.ts";
+
+const files = new PluginFiles();
+const origin = startOrigin();
+let gateway: Gateway;
+let listeners: { port: number; tls: boolean }[];
+
+const own = async () => (await gateway.ok("GET", "/api/v1/plugins/directory")).plugins[0];
+const isReady = async () => (await gateway.api("GET", "/readyz")).status === 200;
+
+const ending = `
+  if (seen.path === "/loop") for (;;) {}
+  if (seen.path === "/exit") process.exit(0);
+  // Without a stack it could be an error of the gateway itself.
+  if (seen.path === "/crash") setTimeout(() => { throw Object.assign(new Error("crash"), { stack: "" }); });
+  if (seen.path === "/crash" || seen.path === "/wait") return new Promise<undefined>(() => {});
+`;
+
+const source = pluginSource("own", { access: ending, members: "handlerTimeoutMs: 60000," });
+
+beforeAll(async () => {
+  files.write("own.ts", source);
+  // Both workers are blocked before the plugin is disabled, which its second worker brings about.
+  gateway = await startGateway({ args: ["--plugins-dir", files.path] });
+  const { httpPort, httpsPort } = gateway;
+  listeners = [
+    { port: httpPort, tls: false },
+    { port: httpsPort, tls: true },
+  ];
+  const others = [
+    { protocol: "http", engine: "full" },
+    { protocol: "http", max_connections_per_address: 1000 },
+    { protocol: "https", engine: "full" },
+    { protocol: "https", shared_engines: true },
+  ];
+  for (const [at, other] of others.entries()) {
+    const port = quietPort();
+    const listener = { name: `other-${at}`, address: "127.0.0.1", port, ...other };
+    await gateway.ok("POST", "/api/v1/listeners", listener);
+    listeners.push({ port, tls: other.protocol === "https" });
+  }
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  const { id } = await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "all", service_id: id, paths: ["/"] });
+  await gateway.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+  origin.stop();
+  files[Symbol.dispose]();
+});
+
+const methods = ["GET", "PUT", "DELETE", "POST", "PATCH", "OPTIONS"] as const;
+
+/** A request on each listener with each method, with and without a body, on fresh and on kept connections. */
+async function sendAll(path: string): Promise<RawConnection[]> {
+  const opened: { connection: RawConnection; text: string }[] = [];
+  for (const { port, tls } of listeners)
+    for (const [n, method] of methods.entries()) {
+      const connection = await connectRaw({ port, tls, deadlineMs: 60_000 });
+      const isKept = n % 2 === 0;
+      if (isKept) {
+        connection.write("GET /before HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        await connection.until("\r\n\r\nok");
+        connection.received = "";
+      }
+      const head = `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n`;
+      const whole = (n + port) % 3 === 0 ? `${head}Content-Length: 5\r\n\r\nhello` : `${head}\r\n`;
+      // The second one waits behind the first one.
+      opened.push({ connection, text: whole.repeat(n % 3 === 0 ? 2 : 1) });
+    }
+  for (const { connection, text } of opened) connection.write(text);
+  // In the queue of a listening socket, once all workers are blocked.
+  for (const { port, tls } of listeners) {
+    if (tls) continue;
+    const connection = await connectRaw({ port, tls, deadlineMs: 60_000 });
+    connection.write(`PUT ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    opened.push({ connection, text: "" });
+  }
+  return opened.map(({ connection }) => connection);
+}
+
+const restarts = () =>
+  gateway.log.filter(({ message }) => message.startsWith("worker stopped")).length;
+
+test.each([
+  { path: "/loop", why: "the watchdog ends a loop" },
+  { path: "/exit", why: "the plugin ends its thread" },
+  { path: "/crash", why: "an error ends the thread" },
+])("no connection gets a response when $why", async ({ path }) => {
+  const before = restarts();
+  const count = origin.requests.length;
+  const connections = await sendAll(path);
+  const received = await Promise.all(connections.map((connection) => connection.untilClosed()));
+  expect(received.filter((text) => text !== "")).toEqual([]);
+  expect(origin.requests.slice(count).filter(({ target }) => target === path)).toEqual([]);
+  await eventually(() => restarts() > before);
+  // Blocked twice, it is disabled: the next file enables it again.
+  files.write("own.ts", `${source}// after ${path}\n`);
+  await eventually(isReady);
+  await gateway.ok("POST", "/api/v1/plugins/directory");
+  expect(await own()).toMatchObject({ state: "loaded" });
+});
+
+test.each([
+  { path: "/wait", why: "requests wait for longer than the limit" },
+  { path: "/loop", why: "its workers hang" },
+])("no connection gets a response when the gateway stops while $why", async ({ path }) => {
+  await gateway.ok("PATCH", "/api/v1/settings", { limits: { shutdown_timeout: 1000 } });
+  const connections = await sendAll(path);
+  await gateway.restart();
+  const received = await Promise.all(connections.map((connection) => connection.untilClosed()));
+  expect(received.filter((text) => text !== "")).toEqual([]);
+});
