@@ -39,8 +39,14 @@ lane() {
 }
 
 # Processes of the lanes that have one choose ports of their own by this number; 0 to 3 are those of `--parallel`.
-BUN_TEST_WORKER_ID=4 lane ui run "$@" ./tests/e2e/ui
-BUN_TEST_WORKER_ID=5 lane waiting run "$@" "${waiting[@]}"
+# The files of a lane of the browser share one.
+mapfile -t ui < <(ls -S ./tests/e2e/ui/*.test.ts)
+for number in 0 1; do
+  half=()
+  for ((at = number; at < ${#ui[@]}; at += 2)); do half+=("${ui[at]}"); done
+  BUN_TEST_WORKER_ID=$((4 + number)) lane "ui-$number" run "$@" "${half[@]}"
+done
+BUN_TEST_WORKER_ID=6 lane waiting run "$@" "${waiting[@]}"
 lane networks "${apart[@]}" "$bun" "${words[@]}" --parallel=2 "$@" "${networks[@]}"
 lane others run --parallel=2 "${elsewhere[@]}" "$@" ./tests/e2e
 wait

@@ -65,7 +65,7 @@ async function sendAll(path: string): Promise<RawConnection[]> {
   const opened: { connection: RawConnection; text: string }[] = [];
   for (const { port, tls } of listeners)
     for (const [n, method] of methods.entries()) {
-      const connection = await connectRaw({ port, tls, deadlineMs: 60_000 });
+      const connection = await connectRaw({ port, tls });
       const isKept = n % 2 === 0;
       if (isKept) {
         connection.write("GET /before HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -81,7 +81,7 @@ async function sendAll(path: string): Promise<RawConnection[]> {
   // In the queue of a listening socket, once all workers are blocked.
   for (const { port, tls } of listeners) {
     if (tls) continue;
-    const connection = await connectRaw({ port, tls, deadlineMs: 60_000 });
+    const connection = await connectRaw({ port, tls });
     connection.write(`PUT ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     opened.push({ connection, text: "" });
   }
