@@ -83,6 +83,7 @@ migration: setup
 
 #? test: All tests that need neither root nor another program (TESTS=./tests/thorough for some of them)
 .PHONY: test
+test: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
 test: build
 	@echo "gateways start from $$SLUICE_TEST_BINARY: $$($$SLUICE_TEST_BINARY version)"
 	$(BUN_TEST) --path-ignore-patterns 'tests/e2e/**' $(ARGS) $(TESTS)

@@ -77,8 +77,8 @@ test("users see their own sign-in methods, admins see all, and others do not", a
 
 test("one code sent twice at the same time opens one session", async () => {
   const { user, next } = await withSecondFactor("twice");
-  const attempts = Array.from({ length: 4 }, () => people.signInStatus(user.email, PASSWORD, next));
-  expect((await Promise.all(attempts)).sort()).toEqual([200, 401, 401, 401]);
+  const attempts = Array.from({ length: 2 }, () => people.signInStatus(user.email, PASSWORD, next));
+  expect((await Promise.all(attempts)).sort()).toEqual([200, 401]);
 });
 
 test("it is deleted with its user, and does not return with the id", async () => {
