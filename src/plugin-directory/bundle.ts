@@ -33,6 +33,13 @@ export class PluginError extends Error {
   }
 }
 
+/** Why a plugin is not served. A change that creates its instances says so in the words of the trial of the supervisor. */
+export function failureOf(error: Error): PluginProblem {
+  if (error instanceof PluginError) return error.problem;
+  const { message } = error;
+  return problem(/: create (?:has|needs) /.test(message) ? "create" : "serve", message);
+}
+
 export interface Bundle {
   readonly text: string;
   /** Absolute paths of all files in it. */

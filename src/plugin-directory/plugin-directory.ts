@@ -9,7 +9,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
 import { absentPlugin } from "./absent.ts";
-import { PluginError, problem } from "./bundle.ts";
+import { PluginError, problem, failureOf } from "./bundle.ts";
 import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
 import {
@@ -303,8 +303,7 @@ export class PluginDirectory {
   }
 
   #refuse(known: Known, error: unknown): void {
-    const found =
-      error instanceof PluginError ? error.problem : problem("serve", (error as Error).message);
+    const found = failureOf(error as Error);
     const { phase, message, line } = found;
     known.problem = { ...found, file: found.file ?? known.file };
     this.#options.log.warn("a plugin of the directory is not served", {

@@ -6,6 +6,7 @@ import { diff, diffRoutes } from "../snapshot/diff.ts";
 import { PIECE_OBJECTS, sizeOf } from "../snapshot/pieces.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import { tryPlugins, untriedPlans } from "./plugin-trial.ts";
 import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 import type { WorkerSlot } from "./worker-slot.ts";
@@ -31,6 +32,9 @@ class PoolRollout implements Rollout {
     if (slots.length === 0)
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
     const { active, consumers, routes } = this.#pool;
+    // Before a serving thread runs it: a refused change costs no client its connection.
+    const refused = await tryPlugins(next, untriedPlans(active, next), this.#pool.trial);
+    if (refused.length > 0) return refused as readonly Issue[];
     this.#next = next;
     const change = diff(active, next, {
       consumers: consumers.write(active, next),

@@ -23,6 +23,7 @@ import { ConsumerStore } from "./consumer-store.ts";
 import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
+import type { PluginTrialOptions } from "./plugin-trial.ts";
 import { PluginFeeds, type PluginFeedsOptions } from "./plugin-feeds.ts";
 import { forgetPlace, type Place, placesFor, type RetiringWorker } from "./retiring-worker.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
@@ -99,6 +100,7 @@ export class WorkerPool {
   #challenges: Challenges = { http: [], tls: [] };
   #requests: RequestRing | null;
   #keys: WorkerKeys;
+  readonly #options: WorkerPoolOptions;
 
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
@@ -114,6 +116,7 @@ export class WorkerPool {
     const { board, targets } = options;
     this.#memory = { board, targets, counters, requests: () => this.#requests };
     this.#spare = { index: options.workers, threads: 0 };
+    this.#options = options;
     this.times = { ...defaultTimes, ...options.times };
     this.caches = new PluginCaches({
       workers: places,
@@ -159,6 +162,15 @@ export class WorkerPool {
         }),
     );
     this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
+  }
+
+  /** How instances of plugins from a directory are tried. */
+  get trial(): PluginTrialOptions {
+    const { url, instanceId, cookieId = instanceId, dnsServers } = this.#options;
+    const { logDirectories = null, sharedCounters = null } = this.#options;
+    const names = { instanceId, cookieId, ...this.#keys, sessions: [], dnsServers };
+    const { startMs, prepareMs: timeoutMs } = this.times;
+    return { url, startMs, timeoutMs, start: { ...names, logDirectories, sharedCounters } };
   }
 
   /** The version that every worker serves or starts with. */

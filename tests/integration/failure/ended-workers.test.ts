@@ -106,8 +106,12 @@ test.each([
   // Blocked twice, it is disabled: the next file enables it again.
   files.write("own.ts", `${source}// after ${path}\n`);
   await eventually(isReady);
-  await gateway.ok("POST", "/api/v1/plugins/directory");
-  expect(await own()).toMatchObject({ state: "loaded" });
+  await eventually(async () => {
+    await gateway.ok("POST", "/api/v1/plugins/directory");
+    const { state, problem } = await own();
+    return state === "loaded" && problem === null;
+  });
+  await eventually(isReady);
 });
 
 test.each([
