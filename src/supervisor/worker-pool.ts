@@ -168,9 +168,15 @@ export class WorkerPool {
   get trial(): PluginTrialOptions {
     const { url, instanceId, cookieId = instanceId, dnsServers } = this.#options;
     const { logDirectories = null, sharedCounters = null } = this.#options;
+    const managementAddresses = this.#options.managementAddresses?.() ?? [];
     const names = { instanceId, cookieId, ...this.#keys, sessions: [], dnsServers };
     const { startMs, prepareMs: timeoutMs } = this.times;
-    return { url, startMs, timeoutMs, start: { ...names, logDirectories, sharedCounters } };
+    return {
+      url,
+      startMs,
+      timeoutMs,
+      start: { ...names, managementAddresses, logDirectories, sharedCounters },
+    };
   }
 
   /** The version that every worker serves or starts with. */
