@@ -103,7 +103,8 @@ test.each([
   expect(received.filter((text) => text !== "")).toEqual([]);
   expect(origin.requests.slice(count).filter(({ target }) => target === path)).toEqual([]);
   await eventually(() => restarts() > before);
-  // Blocked twice, it is disabled: the next file enables it again.
+  // Blocked twice, it is disabled, once a worker runs again: the next file enables it.
+  if (path === "/loop") await eventually(async () => (await own()).state !== "loaded");
   files.write("own.ts", `${source}// after ${path}\n`);
   await eventually(isReady);
   await eventually(async () => {
