@@ -11,13 +11,14 @@ logs=$(mktemp -d)
 # Nothing goes on when this is interrupted.
 trap 'rm -rf "$logs"; jobs -p | xargs -r kill 2>/dev/null' EXIT
 
-alone=(./tests/e2e/{certificates,overload,page-faults}.test.ts)
+# The last one has networks too, and builds the version before, for which it needs the registry: after the browser, with the machine's.
+alone=(./tests/e2e/{certificates,overload,page-faults,fleet-upgrade}.test.ts)
 # Five and a half minutes of waiting, and only when they are wanted. Objects are counted before, in the same process, where no other
 # test leaves any.
 waiting=(./tests/e2e/{fleet-week,idle-times}.test.ts)
 # They add and remove interfaces of the machine, at which Chromium ends all its requests (ERR_NETWORK_CHANGED): in a network of
 # their own, if that is allowed. Otherwise each of their tests skips itself.
-mapfile -t networks < <(grep -l '"network namespaces"' ./tests/e2e/*.test.ts)
+mapfile -t networks < <(grep -l '"network namespaces"' ./tests/e2e/*.test.ts | grep -v fleet-upgrade)
 apart=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
 "${apart[@]}" true 2>/dev/null || apart=()
 elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')
@@ -39,15 +40,9 @@ lane() {
 }
 
 # Processes of the lanes that have one choose ports of their own by this number; 0 to 3 are those of `--parallel`.
-# The files of a lane of the browser share one.
-mapfile -t ui < <(ls -S ./tests/e2e/ui/*.test.ts)
-for number in 0 1; do
-  half=()
-  for ((at = number; at < ${#ui[@]}; at += 2)); do half+=("${ui[at]}"); done
-  BUN_TEST_WORKER_ID=$((4 + number)) lane "ui-$number" run "$@" "${half[@]}"
-done
-BUN_TEST_WORKER_ID=6 lane waiting run "$@" "${waiting[@]}"
-lane networks "${apart[@]}" "$bun" "${words[@]}" --parallel=2 "$@" "${networks[@]}"
+BUN_TEST_WORKER_ID=4 lane ui run "$@" ./tests/e2e/ui
+BUN_TEST_WORKER_ID=5 lane waiting run "$@" "${waiting[@]}"
+lane networks "${apart[@]}" "$bun" "${words[@]}" --parallel=1 "$@" "${networks[@]}"
 lane others run --parallel=2 "${elsewhere[@]}" "$@" ./tests/e2e
 wait
 for name in "${lanes[@]}"; do

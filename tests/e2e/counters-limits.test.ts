@@ -249,7 +249,7 @@ describe.each(["killed", "stopped"])("while the server is %s", (fault) => {
     async (shared, onError, expected) => {
       const redis = await startRedis();
       const config = { limits: limitOf(30), shared, on_shared_error: onError };
-      const scenes = await nodesWith(redis, config, { timeoutMs: 50 });
+      const scenes = await nodesWith(redis, config, { timeoutMs: 1000 });
       await end(redis);
       const seen = await send(scenes, 90);
       expect(Object.fromEntries(seen)).toEqual(expected);
