@@ -42,7 +42,7 @@ lane() {
 # Processes of the lanes that have one choose ports of their own by this number; 0 to 3 are those of `--parallel`.
 BUN_TEST_WORKER_ID=4 lane ui run "$@" ./tests/e2e/ui
 BUN_TEST_WORKER_ID=5 lane waiting run "$@" "${waiting[@]}"
-lane networks "${apart[@]}" "$bun" "${words[@]}" --parallel=1 "$@" "${networks[@]}"
+lane networks "${apart[@]}" "$bun" "${words[@]}" "$@" "${networks[@]}"
 lane others run --parallel=2 "${elsewhere[@]}" "$@" ./tests/e2e
 wait
 for name in "${lanes[@]}"; do

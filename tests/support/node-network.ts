@@ -1,12 +1,16 @@
 // A network of its own for each node of a fleet on one machine: all can listen on the same addresses and ports, as on several machines.
 
+import { randomBytes } from "node:crypto";
+
 /** Addresses of 10.0.0.0/8 that no other process of the tests uses at the same time. */
 const subnet = () => `10.${200 + (process.pid % 50)}.${Math.floor(process.pid / 50) % 250}`;
 
 export class NodeNetwork {
-  static #created = 0;
-  /** At most 12 characters. The kernel may still hold the links of a network that was removed. */
-  readonly #name = `slb${process.pid}${String.fromCharCode(97 + (NodeNetwork.#created++ % 26))}`;
+  /**
+   * At most 12 characters. The kernel may still hold the links of a network that was removed, and a process of `--parallel` loads this
+   * file again for each file of tests.
+   */
+  readonly #name = `sl${process.pid.toString(36)}${randomBytes(2).toString("hex")}`;
   readonly #subnet = subnet();
   readonly #namespaces: string[] = [];
 
