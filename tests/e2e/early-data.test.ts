@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
 
 const { afterAll, beforeAll, test } = needs("openssl", "gtlsclient");
 
@@ -24,9 +25,12 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Output of a program, both streams together; its input ends after a second. */
-async function said(command: readonly string[], input: string): Promise<string> {
-  const child = Bun.spawn(["timeout", "10", ...command], {
+/**
+ * Output of a program, both streams together; its input ends once it has printed `awaited`: a session ticket follows the handshake, and
+ * without input the client would exit before it arrives.
+ */
+async function said(command: readonly string[], input: string, awaited = ""): Promise<string> {
+  const child = Bun.spawn(["timeout", "100", ...command], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "pipe",
@@ -34,22 +38,30 @@ async function said(command: readonly string[], input: string): Promise<string> 
   });
   child.stdin.write(input);
   await child.stdin.flush();
-  const ended = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  // A session ticket follows the handshake: without input the client would exit before it arrives.
-  await Promise.race([child.exited, Bun.sleep(1000)]);
+  let output = "";
+  const collect = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) output += Buffer.from(chunk).toString();
+  };
+  const ended = Promise.all([collect(child.stdout), collect(child.stderr)]);
+  if (awaited !== "") await eventually(() => output.includes(awaited) || child.exitCode !== null);
   await child.stdin.end();
-  return (await ended).join("\n");
+  await ended;
+  return output;
 }
 
 const request = "GET / HTTP/1.1\r\nHost: early.test\r\n\r\n";
 
 test("a TLS session does not allow early data", async () => {
   const client = ["openssl", "s_client", "-connect", `127.0.0.1:${gateway.httpsPort}`, "-tls1_3"];
-  const first = await said([...client, "-sess_out", "session"], request);
+  const first = await said([...client, "-sess_out", "session"], request, "Max Early Data");
   expect(first).toContain("Max Early Data: 0");
   expect(first).not.toMatch(/Max Early Data: [1-9]/);
   writeFileSync(join(scratch, "request"), request);
-  const resumed = await said([...client, "-sess_in", "session", "-early_data", "request"], "");
+  const resumed = await said(
+    [...client, "-sess_in", "session", "-early_data", "request"],
+    "",
+    "Early data was",
+  );
   expect(resumed).toContain("Early data was not sent");
 });
 
