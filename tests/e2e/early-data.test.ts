@@ -1,6 +1,6 @@
 // Observers can replay early data (0-RTT, CVE-2024-39321): neither TLS nor QUIC may accept it. Needs openssl and gtlsclient.
 import { expect } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../support/gateway.ts";
@@ -26,10 +26,10 @@ afterAll(async () => {
 });
 
 /**
- * Output of a program, both streams together; its input ends once it has printed `awaited`: a session ticket follows the handshake, and
- * without input the client would exit before it arrives.
+ * Output of a program, both streams together; its input ends once the file `awaited` is there: a session ticket follows the handshake,
+ * and without input the client would exit before it arrives.
  */
-async function said(command: readonly string[], input: string, awaited = ""): Promise<string> {
+async function said(command: readonly string[], input: string, awaited?: string): Promise<string> {
   const child = Bun.spawn(["timeout", "100", ...command], {
     stdin: "pipe",
     stdout: "pipe",
@@ -53,7 +53,7 @@ const request = "GET / HTTP/1.1\r\nHost: early.test\r\n\r\n";
 
 test("a TLS session does not allow early data", async () => {
   const client = ["openssl", "s_client", "-connect", `127.0.0.1:${gateway.httpsPort}`, "-tls1_3"];
-  const first = await said([...client, "-sess_out", "session"], request, "Max Early Data");
+  const first = await said([...client, "-sess_out", "session"], request, "session");
   expect(first).toContain("Max Early Data: 0");
   expect(first).not.toMatch(/Max Early Data: [1-9]/);
   writeFileSync(join(scratch, "request"), request);
