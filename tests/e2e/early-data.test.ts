@@ -43,7 +43,8 @@ async function said(command: readonly string[], input: string, awaited?: string)
     for await (const chunk of stream) output += Buffer.from(chunk).toString();
   };
   const ended = Promise.all([collect(child.stdout), collect(child.stderr)]);
-  if (awaited !== "") await eventually(() => output.includes(awaited) || child.exitCode !== null);
+  if (awaited !== undefined)
+    await eventually(() => existsSync(join(scratch, awaited)) || child.exitCode !== null);
   await child.stdin.end();
   await ended;
   return output;
