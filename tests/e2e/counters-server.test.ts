@@ -11,7 +11,7 @@ import { needs } from "../support/needs.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { Redis, type RedisOptions } from "../support/redis.ts";
+import { patient, Redis, type RedisOptions } from "../support/redis.ts";
 import { executable } from "../support/variants.ts";
 
 const { afterEach, test } = needs("executable", "redis-server");
@@ -34,7 +34,7 @@ async function start(
 ): Promise<Gateway> {
   const gateway = await startGateway({
     ...{ binary: executable, workers: 2, env },
-    args: [...(url === "" ? [] : ["--counters", url]), ...args],
+    args: [...(url === "" ? [] : ["--counters", patient(url)]), ...args],
   });
   cleanups.push(() => gateway.stop());
   const origin: Origin = startOrigin();
@@ -50,10 +50,24 @@ async function start(
   return gateway;
 }
 
+async function status(gateway: Gateway): Promise<number> {
+  return (await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).status;
+}
+
 async function statuses(gateway: Gateway): Promise<number[]> {
   const seen: number[] = [];
-  for (let round = 0; round < 4; round++)
-    seen.push((await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).status);
+  for (let round = 0; round < 4; round++) seen.push(await status(gateway));
+  return seen;
+}
+
+/** A start waits half a second for the server; until both workers have reached it, requests are refused and not counted. */
+async function counted(gateway: Gateway): Promise<number[]> {
+  const seen: number[] = [];
+  await eventually(async () => {
+    const one = await status(gateway);
+    if (one !== 503) seen.push(one);
+    return seen.length === 4;
+  });
   return seen;
 }
 
@@ -72,7 +86,7 @@ test("a user with the documented rights counts, with a password that no process 
   const redis = await startRedis({ password: PASSWORD });
   const args = ["--counters-password-file", fileWith(`${PASSWORD}\n`)];
   const gateway = await start(urlWith(redis, "sluice"), { args });
-  expect(await statuses(gateway)).toEqual(COUNTED);
+  expect(await counted(gateway)).toEqual(COUNTED);
   expect(readFileSync(`/proc/${gateway.pid}/cmdline`, "latin1")).not.toContain("p@ss");
   expect(gateway.stderr).not.toContain("list of processes");
   for (const secret of [PASSWORD, encodeURIComponent(PASSWORD)])
@@ -84,17 +98,17 @@ test("a password on the command line counts as well, and gets a warning; one in 
   const url = urlWith(redis, `sluice:${encodeURIComponent(PASSWORD)}`);
   const seen = await start(url);
   expect(seen.stderr).toContain("every user of this machine can see the password of --counters");
-  expect(await statuses(seen)).toEqual(COUNTED);
-  const hidden = await start("", { env: { SLUICE_COUNTERS: url } });
+  expect(await counted(seen)).toEqual(COUNTED);
+  const hidden = await start("", { env: { SLUICE_COUNTERS: patient(url) } });
   expect(hidden.stderr).not.toContain("can see the password");
-  expect(await statuses(hidden)).toEqual(COUNTED);
+  expect(await counted(hidden)).toEqual(COUNTED);
   expect(seen.stderr + hidden.stderr).not.toContain(encodeURIComponent(PASSWORD));
 });
 
 test("TLS is verified with the CA that the URL names", async () => {
   const redis = await startRedis({ tls: true });
   const gateway = await start(`${redis.url}?ca=${redis.authority}`);
-  expect(await statuses(gateway)).toEqual(COUNTED);
+  expect(await counted(gateway)).toEqual(COUNTED);
 });
 
 const away = async (gateway: Gateway) => {

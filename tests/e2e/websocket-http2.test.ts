@@ -5,6 +5,7 @@ import { openBrowser } from "../support/browser.ts";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
 import { executable } from "../support/variants.ts";
 
 const { afterAll, beforeAll, test } = needs("chromium", "executable");
@@ -84,10 +85,13 @@ test.each(["full", "shared"] as const)(
     const texts = ["hello", "ü".repeat(40_000), "", "last"];
     const result = await page.evaluate(`window.echo(${JSON.stringify(texts)})`);
     expect(result).toEqual({ got: texts, code: 1000, wasClean: true });
-    const requests: { path: string; http_version: string | null; status: number }[] =
-      await gateway.ok("GET", "/api/v1/requests?limit=50");
-    const upgrade = requests.find(({ path }) => path === "/socket");
-    expect([upgrade?.http_version, upgrade?.status]).toEqual(["2", 101]);
+    // The gateway notes it after the page has seen the close.
+    const upgrade = await eventually(async () => {
+      const requests: { path: string; http_version: string | null; status: number }[] =
+        await gateway.ok("GET", "/api/v1/requests?limit=50");
+      return requests.find(({ path }) => path === "/socket");
+    });
+    expect([upgrade.http_version, upgrade.status]).toEqual(["2", 101]);
     await page.context().close();
   },
 );

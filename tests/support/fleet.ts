@@ -8,6 +8,7 @@ import { startLastingOrigin } from "./lasting-clients.ts";
 import { NodeNetwork } from "./node-network.ts";
 import { eventually } from "./poll.ts";
 import { Postgres } from "./postgres.ts";
+import { patient } from "./redis.ts";
 import { executable } from "./variants.ts";
 import { Wire } from "./wire.ts";
 
@@ -80,7 +81,7 @@ export class TestFleet {
     try {
       if (options.networks === true) fleet.#network = NodeNetwork.create();
       if (options.counters !== undefined)
-        fleet.#counters = ["--counters", await options.counters(fleet.hostname)];
+        fleet.#counters = ["--counters", patient(await options.counters(fleet.hostname))];
       const first = await fleet.add();
       if (fleet.#network === null)
         for (const name of ["http", "https"]) await first.ok("DELETE", `/api/v1/listeners/${name}`);

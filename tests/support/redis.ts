@@ -16,6 +16,9 @@ export interface RedisOptions {
   readonly tls?: boolean;
 }
 
+/** With the longest wait for a reply: the server shares a busy machine with the tests. */
+export const patient = (url: string) => `${url}${url.includes("?") ? "&" : "?"}timeout=1000`;
+
 /** As docs/shared-counters.md has it. */
 const RIGHTS = ["~sluice:*", "+evalsha", "+eval", "+time", "+hmget", "+hset", "+pexpire"];
 const MORE_RIGHTS = ["+set", "+exists", "+select", "+ping"];
