@@ -1,6 +1,7 @@
 // Opens the configuration of another program for the command `import`: a file, or a folder with the files that it names.
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readRegular, TrustError } from "../control/trusted-file.ts";
 import type { FindFile, FoundFile } from "../import/npm/tables.ts";
 import type { ImportSource } from "../import/programs.ts";
 import { CommandError } from "./management-client.ts";
@@ -56,8 +57,12 @@ function read(paths: readonly string[]): FoundFile | null {
   let problem: string | null = null;
   for (const path of paths)
     try {
-      return { text: readFileSync(path, "utf8") };
+      return { text: readRegular(path).toString("utf8") };
     } catch (error) {
+      if (error instanceof TrustError) {
+        problem = error.message;
+        continue;
+      }
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EACCES") problem = `${path} cannot be read: permission denied`;
       else if (code !== "ENOENT" && code !== "ENOTDIR") throw error;

@@ -1,9 +1,10 @@
 // Follows a directory of configuration files, each of which owns what it names; knows no resource.
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { type Document, isDocument } from "../control/body.ts";
-import { type ParseJson, readSource } from "../import/transfer/source.ts";
+import { readTrusted, requireApart, TrustError, trustedPath } from "../control/trusted-file.ts";
+import { type ParseJson, readSource, type SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { collectionNames } from "../model/gateway-config.ts";
@@ -13,17 +14,26 @@ import type { Site } from "./site.ts";
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
-const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const MAX_FILES = 5000;
+/** Of all files together, as in an import. */
+const MAX_TOTAL_BYTES = 67_108_864;
 const NAME = /^[^.].*\.(?:ya?ml|json)$/i;
 /** Who may sign in is decided by people. */
-const LEFT_OUT: readonly string[] = ["users", "tokens"];
+const LEFT_OUT: readonly string[] = ["users", "tokens", "settings"];
 
-export interface FileOptions extends ManagedSourceOptions {
+export interface ConfigFiles {
   readonly directory: string;
+  /** Of one file. */
+  readonly maxBytes: number;
+  /** Directories that it must be apart from: the gateway writes there what others send. */
+  readonly written: readonly string[];
+  /** Rejects ambiguous JSON. */
+  readonly parseJson: ParseJson;
+}
+
+export interface FileOptions extends ManagedSourceOptions, ConfigFiles {
   /** The mark of its objects: `files`, and `files@NODE` in a fleet. */
   readonly owner: string;
-  readonly parseJson: ParseJson;
   readonly clock: Clock;
   readonly log: Log;
   /** Default half a second. */
@@ -79,7 +89,8 @@ export class FileSource {
   }
 
   async #follow(): Promise<void> {
-    const { directory, clock, log } = this.#options;
+    const { directory, written, clock, log } = this.#options;
+    requireApart(trustedPath(directory), written);
     const names = readdirSync(directory)
       .filter((name) => NAME.test(name))
       .toSorted();
@@ -89,7 +100,9 @@ export class FileSource {
     const key = `:${mark}`;
     if (key === this.#mark) return;
     this.#mark = key;
-    const read = await Promise.all(names.map((name) => this.#read(name)));
+    const read: Site[] = [];
+    const left = { bytes: MAX_TOTAL_BYTES };
+    for (const name of names) read.push(await this.#read(name, left));
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
     const sites = await this.#source.apply(read);
     for (const { from, problems } of sites)
@@ -99,20 +112,21 @@ export class FileSource {
     this.#view = { state: "connected", problem: null, looked_at, found: names.length, sites };
   }
 
-  async #read(name: string): Promise<Site> {
+  async #read(name: string, left: { bytes: number }): Promise<Site> {
+    const { directory, maxBytes, parseJson } = this.#options;
     const refused = (problem: string): Site => ({ from: name, document: {}, problems: [problem] });
-    const path = join(this.#options.directory, name);
     try {
-      if (statSync(path).size > MAX_FILE_BYTES) return refused("the file is larger than 8 MB");
-      const text = readFileSync(path, "utf8");
+      const text = readTrusted(join(directory, name), { within: directory, maxBytes });
+      left.bytes -= text.length;
+      if (left.bytes < 0) return refused("the files before it have 64 MB");
       const type = /\.json$/i.test(name) ? "json" : "yaml";
-      const { value, lineOf } = await readSource(text, type, this.#options.parseJson);
+      const { value, lineOf } = await readSource(text, type, parseJson);
       // An empty file is one that is being written.
       return value === null || value === undefined
         ? { from: name, document: {}, problems: [] }
-        : { ...siteOf(name, value), lineOf };
+        : { ...(await siteOf(name, value, lineOf)), lineOf };
     } catch (error) {
-      return refused((error as Error).message);
+      return refused(problemOf(error));
     }
   }
 
@@ -129,18 +143,38 @@ export class FileSource {
 
 function markOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? "" : `${found.mtimeMs} ${found.size} ${found.ino}`;
+  // Also changes with owner and mode.
+  return found === undefined ? "" : `${found.mtimeMs} ${found.ctimeMs} ${found.size} ${found.ino}`;
 }
 
-function siteOf(from: string, value: unknown): Site {
+/** Everyone who may read the configuration sees it, so it quotes nothing of the file, which may be the wrong one. */
+function problemOf(error: unknown): string {
+  if (error instanceof TrustError) return error.message;
+  if (!(error instanceof ApiError)) {
+    const { code = "unknown reason" } = error as NodeJS.ErrnoException;
+    return `the file cannot be read: ${code}`;
+  }
+  const [at = ""] = /\bline \d+(?:, column \d+)?/.exec(error.message) ?? [];
+  return `the file is not valid YAML or JSON${at === "" ? "" : `: see ${at}`}`;
+}
+
+async function siteOf(
+  from: string,
+  value: unknown,
+  lineOf: SourceDocument["lineOf"],
+): Promise<Site> {
   const refused = (problem: string): Site => ({ from, document: {}, problems: [problem] });
   if (!isDocument(value))
     return refused("the file must hold an object with lists, such as applications");
   const document: Record<string, readonly Document[]> = {};
   for (const [name, list] of Object.entries(value)) {
     if (name === "format" || name === "program" || name === "$schema") continue;
-    if (!(collectionNames as readonly string[]).includes(name) || LEFT_OUT.includes(name))
+    if (LEFT_OUT.includes(name))
       return refused(`${name}: is not a list that a file of the directory may hold`);
+    if (!(collectionNames as readonly string[]).includes(name))
+      return refused(
+        `line ${await lineOf(name)}: this is not a list that a file of the directory may hold, such as applications`,
+      );
     if (!Array.isArray(list) || !list.every(isDocument))
       return refused(`${name}: must be a list of objects`);
     document[name] = (list as readonly Document[]).map(({ id: _, ...fields }) => fields);

@@ -2,7 +2,7 @@
 import { realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { KIT_MODULE } from "../pdk/plugin-code.ts";
-import { readTrusted } from "./trust.ts";
+import { readTrusted } from "../control/trusted-file.ts";
 
 /** Why a plugin cannot be loaded. */
 export interface PluginProblem {
@@ -67,7 +67,7 @@ export async function bundlePlugin(source: PluginSource): Promise<Bundle> {
       inputs.push(path);
       if (loader !== "text" && !IMPORTABLE.test(path))
         throw new Error(`${path}: only code, JSON, YAML, TOML and text can be imported`);
-      const contents = readTrusted(path, written);
+      const contents = readTrusted(path, { written });
       if (MACRO.test(contents))
         throw new Error("macros are not run: import the function without the type macro");
       return { contents, loader };
@@ -109,7 +109,7 @@ function requireMention(source: PluginSource): void {
   const { directory, entry, written } = source;
   let text: string;
   try {
-    text = readTrusted(entry, written);
+    text = readTrusted(entry, { written });
   } catch (error) {
     throw unreadable(entry, directory, error);
   }
