@@ -13,6 +13,7 @@ export interface OpenedSource {
 }
 
 const DATABASE = "database.sqlite";
+const MAX_DATABASE_BYTES = 1_073_741_824;
 
 /** `letsencrypt`: folder that the program's container has as /etc/letsencrypt; null: beside the database. */
 export function openSource(
@@ -26,7 +27,7 @@ export function openSource(
   const data = dirname(file);
   const volumes = letsencrypt === null ? volumesBeside(data) : [letsencrypt];
   return {
-    bytes: bytesOf(file),
+    bytes: readRegular(file, MAX_DATABASE_BYTES),
     findFile: (name) => {
       if (name.startsWith("/data/")) return read([join(data, name.slice("/data/".length))]);
       const inner = name.replace(/^\/etc\/letsencrypt\//, "");
