@@ -97,7 +97,8 @@ async function programLayer(layout: OciLayout, executable: string): Promise<Laye
       mode: 0o644,
       bytes: await released("THIRD-PARTY-LICENSES.txt"),
     },
-    { path: "var/lib/sluice", mode: 0o700, id: USER },
+    // A new volume of an engine is a copy of the directory of the image, with its owner: /data is where many compose files have theirs.
+    ...["data", "var/lib/sluice"].map((path) => ({ path, mode: 0o700, id: USER })),
   ];
   return await layout.addLayer(tarOf(inOrder(entries)), "the executable and its licences");
 }

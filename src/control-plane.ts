@@ -294,7 +294,7 @@ const createDiscovery = (
     ...options,
     ...parts,
     node: options.fleet?.name ?? null,
-    files: options.configFiles ?? { directory: null, parseJson: JSON.parse },
+    files: options.configFiles ?? null,
   });
 
 function createPreflight(

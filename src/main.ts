@@ -26,7 +26,7 @@ import { createRotateKey } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { RunningGateway } from "./cli/running-gateway.ts";
 import { createSchemaCommand } from "./cli/schema.ts";
-import { createServe, type ServeOptions } from "./cli/serve.ts";
+import { configFilesOf, createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
 import { diskProblem, isExplained, refuse } from "./cli/start-error.ts";
 import { createControl } from "./cli/stored-control.ts";
@@ -277,7 +277,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     context,
     dnsServers,
     dnsPrograms,
-    configFiles: { directory: options.configDir, parseJson },
+    configFiles: configFilesOf(options, parseJson),
     plugins: catalogue,
     pluginDirectory,
     adminAccess,

@@ -1,5 +1,6 @@
 // HTTP to CAs: timeouts, trust, limits, and readable errors; knows no order and no account.
 import type { Fetch } from "../dialer/dialer.ts";
+import { errorTextOf, quote } from "../net/quote.ts";
 import { type AcmeProblem, AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 
 /** In the form that the ACME library reads. */
@@ -45,12 +46,10 @@ export class AcmeTransport {
     this.retryAfterMs = retryAfterMs;
     if (response.status < 400) return response;
     const problem = (typeof response.data === "object" ? response.data : {}) as AcmeProblem;
-    const type = typeOf(problem);
+    const type = typeOf(problem ?? {});
     if (type === "badNonce") return response;
-    const isProblem = problem.type !== undefined || problem.detail !== undefined;
-    const what = isProblem
-      ? describeAcmeProblem(problem)
-      : `the CA returned status ${response.status}`;
+    const isProblem = problem?.type !== undefined || problem?.detail !== undefined;
+    const what = isProblem ? describeAcmeProblem(problem) : withoutProblem(response);
     throw new AcmeFailure(`${host}: ${what}`, { type, status: response.status, retryAfterMs });
   }
 
@@ -81,6 +80,12 @@ export class AcmeTransport {
     const at = Date.parse(value);
     return Number.isNaN(at) ? null : Math.max(0, at - this.#options.now());
   }
+}
+
+/** A CA behind a proxy or a load balancer, whose words are no problem document. */
+function withoutProblem({ status, data }: AcmeResponse): string {
+  const said = quote(errorTextOf(typeof data === "string" ? data : JSON.stringify(data)), []);
+  return `the CA returned status ${status}${said === "" ? "" : ` (${said})`}`;
 }
 
 async function limitedText(response: Response): Promise<string> {

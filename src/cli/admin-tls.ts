@@ -1,5 +1,5 @@
 // Reads the certificate and key of the management API, and reports what is wrong with them.
-import { readFileSync } from "node:fs";
+import { readRegular, TrustError } from "../control/trusted-file.ts";
 import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
 import type { KeyPair } from "../crypto/x509.ts";
 
@@ -35,8 +35,10 @@ function readBoth(files: AdminTlsFiles): CertificateChain {
 
 function readText(flag: string, path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readRegular(path).toString("utf8");
   } catch (cause) {
+    if (cause instanceof TrustError)
+      throw new AdminTlsError(`--${flag}: ${cause.message}`, { cause });
     const { code = "unknown reason" } = cause as { readonly code?: string };
     throw new AdminTlsError(`--${flag}: ${path} cannot be read: ${code}`, { cause });
   }

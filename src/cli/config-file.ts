@@ -1,7 +1,8 @@
 // A gateway whose configuration is a file: applies it at the start and whenever it changes; knows no object.
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { ControlPlane } from "../control-plane.ts";
 import { local } from "../control/principal.ts";
+import { readRegular, TrustError } from "../control/trusted-file.ts";
 import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
@@ -21,6 +22,8 @@ export interface ConfigFileOptions {
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
+/** As in an import. */
+const MAX_BYTES = 67_108_864;
 
 /** Throws a CommandError in words when there is no document in the file. */
 export function readConfigFile(path: string): Promise<SourceDocument> {
@@ -110,8 +113,9 @@ class Follower {
 
 function readFile(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readRegular(path, MAX_BYTES).toString("utf8");
   } catch (error) {
+    if (error instanceof TrustError) throw new CommandError(error.message, { cause: error });
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }
 }

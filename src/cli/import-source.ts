@@ -1,6 +1,7 @@
 // Opens the configuration of another program for the command `import`: a file, or a folder with the files that it names.
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readRegular, TrustError } from "../control/trusted-file.ts";
 import type { FindFile, FoundFile } from "../import/npm/tables.ts";
 import type { ImportSource } from "../import/programs.ts";
 import { CommandError } from "./management-client.ts";
@@ -12,6 +13,7 @@ export interface OpenedSource {
 }
 
 const DATABASE = "database.sqlite";
+const MAX_DATABASE_BYTES = 1_073_741_824;
 
 /** `letsencrypt`: folder that the program's container has as /etc/letsencrypt; null: beside the database. */
 export function openSource(
@@ -25,7 +27,7 @@ export function openSource(
   const data = dirname(file);
   const volumes = letsencrypt === null ? volumesBeside(data) : [letsencrypt];
   return {
-    bytes: bytesOf(file),
+    bytes: readRegular(file, MAX_DATABASE_BYTES),
     findFile: (name) => {
       if (name.startsWith("/data/")) return read([join(data, name.slice("/data/".length))]);
       const inner = name.replace(/^\/etc\/letsencrypt\//, "");
@@ -56,8 +58,12 @@ function read(paths: readonly string[]): FoundFile | null {
   let problem: string | null = null;
   for (const path of paths)
     try {
-      return { text: readFileSync(path, "utf8") };
+      return { text: readRegular(path).toString("utf8") };
     } catch (error) {
+      if (error instanceof TrustError) {
+        problem = error.message;
+        continue;
+      }
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EACCES") problem = `${path} cannot be read: permission denied`;
       else if (code !== "ENOENT" && code !== "ENOTDIR") throw error;

@@ -2,7 +2,9 @@
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import type { ConfigFiles } from "../discovery/files.ts";
+import type { ParseJson } from "../import/transfer/source.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
@@ -44,6 +46,8 @@ export interface ServeOptions {
   readonly config: string | null;
   /** The directory of configuration files that each own what they name; null: there is none. */
   readonly configDir: string | null;
+  /** Of one file of that directory. */
+  readonly configDirMaxBytes: number;
   /** The directory of plugins that are not built in; null: there is none. */
   readonly pluginsDir: string | null;
   /** Null: this gateway is part of no fleet. */
@@ -56,6 +60,8 @@ export const defaultHttp: Address = { hostname: "0.0.0.0", port: 8080 };
 export const defaultHttps: Address = { hostname: "0.0.0.0", port: 8443 };
 
 const MAX_WORKERS = 256;
+const DEFAULT_FILE_BYTES = 8_388_608;
+const MAX_FILE_BYTES = 67_108_864;
 
 /** macOS gives all connections of a shared port to one listener: more workers would be idle. */
 const defaultWorkers = () => (process.platform === "darwin" ? 1 : availableParallelism());
@@ -79,7 +85,13 @@ const flags: readonly Flag[] = [
     name: "config-dir",
     value: "DIR",
     description:
-      "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest",
+      "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest. Only root and the user of the gateway may be able to write to it",
+  },
+  {
+    name: "config-dir-max-bytes",
+    value: "BYTES",
+    description: "Maximum size of one file of --config-dir, up to 67108864",
+    fallback: String(DEFAULT_FILE_BYTES),
   },
   pluginsDirFlag,
   ...nodeFlags,
@@ -201,6 +213,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     configDir: decodePath(given.get("config-dir")),
+    configDirMaxBytes: decodeFileBytes(given.get("config-dir-max-bytes")),
     pluginsDir: decodePath(given.get("plugins-dir")),
     fleet: decodeFleet(given),
     counters: decodeCounters(given),
@@ -222,6 +235,14 @@ function decodeAdminTls(cert: string | undefined, key: string | undefined): Admi
   return { cert: resolve(cert), key: resolve(key) };
 }
 
+/** What `--config-dir` asks for; null: nothing. */
+export function configFilesOf(options: ServeOptions, parseJson: ParseJson): ConfigFiles | null {
+  const { configDir: directory, configDirMaxBytes: maxBytes, dataDir, logDir } = options;
+  if (directory === null) return null;
+  const logs = join(dataDir, "logs");
+  return { directory, maxBytes, written: logDir === null ? [logs] : [logs, logDir], parseJson };
+}
+
 function decodeWorkers(text: string | undefined): number {
   if (text === undefined) return Math.min(defaultWorkers(), MAX_WORKERS);
   const workers = Number(text);
@@ -230,6 +251,15 @@ function decodeWorkers(text: string | undefined): number {
       `--workers: must be a whole number from 1 to ${MAX_WORKERS}, not "${text}"`,
     );
   return workers;
+}
+
+function decodeFileBytes(text = String(DEFAULT_FILE_BYTES)): number {
+  const bytes = Number(text);
+  if (!/^\d+$/.test(text) || bytes < 1 || bytes > MAX_FILE_BYTES)
+    throw new UsageError(
+      `--config-dir-max-bytes: must be a whole number from 1 to ${MAX_FILE_BYTES}, not "${text}"`,
+    );
+  return bytes;
 }
 
 function decodeDnsServers(text: string | undefined): readonly string[] {

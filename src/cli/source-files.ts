@@ -1,7 +1,8 @@
 // Reads the files beside a configuration of another program, for the command `import`; knows no format.
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { Glob } from "bun";
+import { readRegular } from "../control/trusted-file.ts";
 import type { SourceFiles } from "../import/nginx/tree.ts";
 
 const MAX_BYTES = 33_554_432;
@@ -21,9 +22,7 @@ export function sourceFilesBeside(file: string): SourceFiles {
   return {
     read(path) {
       try {
-        const there = located(path);
-        const { size } = statSync(there);
-        return size > MAX_BYTES ? null : readFileSync(there, "utf8");
+        return readRegular(located(path), MAX_BYTES).toString("utf8");
       } catch {
         return null;
       }

@@ -2,9 +2,8 @@
 import type { Identity } from "../model/fields.ts";
 import { collectionNames, type GatewayConfig } from "../model/gateway-config.ts";
 import { Pace, type Steps } from "../pace.ts";
-import type { ParseJson } from "../import/transfer/source.ts";
 import { DockerSource, type DockerOptions } from "./docker.ts";
-import { FileSource } from "./files.ts";
+import { type ConfigFiles, FileSource } from "./files.ts";
 import { ManagedSource, type SiteState } from "./managed-source.ts";
 
 /** A source as the management API shows it. */
@@ -25,12 +24,8 @@ export interface DiscoveryOptions extends Omit<DockerOptions, "owner"> {
   /** Name of this node of a fleet; null: there is none. */
   readonly node: string | null;
   readonly importerUrl?: URL;
-  readonly files: {
-    /** Null: there is none. */
-    readonly directory: string | null;
-    /** Rejects ambiguous JSON. */
-    readonly parseJson: ParseJson;
-  };
+  /** Null: there is no directory. */
+  readonly files: ConfigFiles | null;
 }
 
 export class DiscoverySources {
@@ -40,12 +35,11 @@ export class DiscoverySources {
 
   constructor(options: DiscoveryOptions) {
     this.#options = options;
-    const { directory, parseJson } = options.files;
     this.#docker = new DockerSource({ ...options, owner: this.#owner("docker") });
     this.#files =
-      directory === null
+      options.files === null
         ? null
-        : new FileSource({ ...options, directory, parseJson, owner: this.#owner("files") });
+        : new FileSource({ ...options, ...options.files, owner: this.#owner("files") });
   }
 
   start(): void {

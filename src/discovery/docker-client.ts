@@ -1,7 +1,11 @@
-// Reads containers and their events from Docker's API, 1.41 and later, which Podman offers as well; writes nothing.
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+// Reads containers and their events from Docker's API, 1.40 and later, which Podman offers as well; writes nothing.
+import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
+import { readText, reasonOf } from "../control/outgoing-request.ts";
+import { readRegular } from "../control/trusted-file.ts";
 import type { Discovery } from "../model/discovery.ts";
+import { quote } from "../net/quote.ts";
+import { chosenVersion, complainedVersion, FALLBACK } from "./docker-version.ts";
 
 /** One entry of `GET /containers/json`: https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerList */
 export interface ListedContainer {
@@ -38,11 +42,11 @@ export interface ContainerEvent {
 /** A reason that a person can act on. */
 export class DockerError extends Error {}
 
-const API = "/v1.41";
 /** The end of the path of one container. */
 const ONE = "/json";
 const ANSWER_MS = 10_000;
 const MAX_ANSWER = 64 * 1024 * 1024;
+const MAX_ERROR = 64 * 1024;
 const MAX_LINE = 1024 * 1024;
 
 export type DockerEndpoint = Pick<Discovery["docker"], "endpoint" | "cert_path">;
@@ -51,9 +55,13 @@ export class DockerClient {
   readonly #endpoint: string;
   readonly #base: string;
   readonly #options: RequestInit & { readonly unix?: string };
+  readonly #answerMs: number;
+  /** `/v1.44`; null: not asked for yet. */
+  #api: Promise<string> | null = null;
 
-  /** Throws a DockerError when the certificates cannot be read. */
-  constructor({ endpoint, cert_path }: DockerEndpoint) {
+  /** Throws a DockerError when the certificates cannot be read. `answerMs`: for each response, except for later events. */
+  constructor({ endpoint, cert_path }: DockerEndpoint, answerMs = ANSWER_MS) {
+    this.#answerMs = answerMs;
     this.#endpoint = endpoint ?? "";
     const isSocket = this.#endpoint.startsWith("unix://");
     this.#base = isSocket
@@ -71,7 +79,7 @@ export class DockerClient {
     const found = await this.#json("/containers/json", { filters: { status: ["running"] } });
     if (!Array.isArray(found))
       throw new DockerError("the answer is no list of containers: this is not Docker's API");
-    return found as readonly ListedContainer[];
+    return found.map(listed);
   }
 
   /** The environment of a container, by name; null: it is gone. */
@@ -91,12 +99,24 @@ export class DockerClient {
     onEvent: (event: ContainerEvent) => void,
     { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
   ): Promise<void> {
-    const response = await this.#get("/events", { filters: { type: ["container"] } }, signal);
+    const head = new AbortController();
+    const timer = setTimeout(() => head.abort(late()), this.#answerMs);
+    const both = AbortSignal.any([signal, head.signal]);
+    const filters = { type: ["container"] };
+    const response = await this.#get("/events", { filters }, both).finally(() =>
+      clearTimeout(timer),
+    );
     if (response.body === null) return;
     onOpen();
     let rest = "";
-    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      rest += chunk;
+    const decoder = new TextDecoder();
+    const chunks = response.body[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value } = await chunks.next().catch((error: unknown) => {
+        throw this.#explained(error, "/events");
+      });
+      if (done === true) return;
+      rest += decoder.decode(value, { stream: true });
       if (rest.length > MAX_LINE) throw new DockerError("an event of the API is longer than 1 MB");
       const lines = rest.split("\n");
       rest = lines.pop() ?? "";
@@ -109,56 +129,133 @@ export class DockerClient {
 
   /** Null for a container that is gone. */
   async #json(path: string, query: object): Promise<unknown> {
-    const response = await this.#get(path, query, AbortSignal.timeout(ANSWER_MS));
-    if (response.status === 404) return null;
-    const bytes = await response.arrayBuffer().catch((error: unknown) => {
-      throw this.#explained(error);
+    const response = await this.#get(path, query, AbortSignal.timeout(this.#answerMs));
+    return response.status === 404 ? null : await this.#parsed(response, path);
+  }
+
+  async #parsed(response: Response, path: string): Promise<unknown> {
+    const text = await readText(response, MAX_ANSWER).catch((error: unknown) => {
+      throw this.#explained(error, path);
     });
-    if (bytes.byteLength > MAX_ANSWER)
-      throw new DockerError("the answer of the API is longer than 64 MB");
+    if (text === null) throw new DockerError("the answer of the API is longer than 64 MB");
     try {
-      return JSON.parse(new TextDecoder().decode(bytes));
+      return JSON.parse(text);
     } catch (error) {
-      throw new DockerError("the answer is no JSON: this is not Docker's API", { cause: error });
+      throw new DockerError(`the answer to GET ${path} is no JSON: this is not Docker's API`, {
+        cause: error,
+      });
     }
   }
 
   async #get(path: string, query: object, signal: AbortSignal): Promise<Response> {
     const words = Object.entries(query).map(([name, value]) => [name, JSON.stringify(value)]);
     const search = words.length === 0 ? "" : `?${new URLSearchParams(words as [string, string][])}`;
-    const response = await fetch(`${this.#base}${API}${path}${search}`, {
-      ...this.#options,
-      signal,
-    }).catch((error: unknown) => {
-      throw this.#explained(error);
+    for (let attempt = 1; ; attempt++) {
+      const api = await this.#negotiated();
+      const response = await this.#send(`${api}${path}${search}`, path, signal);
+      if (response.ok || (response.status === 404 && path.endsWith(ONE))) return response;
+      const said = await this.#said(response, path);
+      const other = response.status === 400 ? complainedVersion(said) : null;
+      // The daemon was updated, or `/version` was denied.
+      if (other === null || other === api || attempt > 1)
+        throw this.#refused(response.status, path, said);
+      this.#api = Promise.resolve(other);
+    }
+  }
+
+  #negotiated(): Promise<string> {
+    this.#api ??= this.#version().catch((error: unknown) => {
+      this.#api = null;
+      throw error;
     });
-    if (response.ok || (response.status === 404 && path.endsWith(ONE))) return response;
-    await response.body?.cancel();
-    const hint =
-      response.status === 403
-        ? ": the proxy in front of the socket must allow /containers and /events"
-        : "";
-    throw new DockerError(
-      `${this.#endpoint} responded to GET ${path} with status ${response.status}${hint}`,
+    return this.#api;
+  }
+
+  /** The highest version that both know. */
+  async #version(): Promise<string> {
+    const path = "/version";
+    const response = await this.#send(path, path, AbortSignal.timeout(this.#answerMs));
+    if (response.ok) {
+      const chosen = chosenVersion(await this.#parsed(response, path));
+      if (chosen.api === null) throw new DockerError(`${this.#endpoint} ${chosen.problem}`);
+      return chosen.api;
+    }
+    const said = await this.#said(response, path);
+    // A socket proxy may deny it.
+    if (response.status === 403 || response.status === 404) return FALLBACK;
+    throw this.#refused(response.status, path, said);
+  }
+
+  async #send(url: string, path: string, signal: AbortSignal): Promise<Response> {
+    return await fetch(`${this.#base}${url}`, { ...this.#options, signal }).catch(
+      (error: unknown) => {
+        throw this.#explained(error, path);
+      },
     );
   }
 
-  #explained(error: unknown): DockerError {
-    const { name, message } = error as Error;
+  /** The words of the daemon: `{"message":"…"}`, or a line of text of a proxy; empty for others, such as HTML. */
+  async #said(response: Response, path: string): Promise<string> {
+    const text = await readText(response, MAX_ERROR).catch((error: unknown) => {
+      throw this.#explained(error, path);
+    });
+    try {
+      const { message } = JSON.parse(text ?? "") as { readonly message?: unknown };
+      return quote(message, []).trim();
+    } catch {
+      const isText = response.headers.get("content-type")?.startsWith("text/plain") === true;
+      return isText ? quote(text?.trim(), []) : "";
+    }
+  }
+
+  #refused(status: number, path: string, said: string): DockerError {
+    const hint =
+      status === 403
+        ? ": the proxy in front of the socket must allow /containers, /events and /version"
+        : "";
+    const words = said === "" ? "" : ` (${said})`;
+    return new DockerError(
+      `${this.#endpoint} responded to GET ${path} with status ${status}${words}${hint}`,
+    );
+  }
+
+  #explained(error: unknown, path: string): DockerError {
+    const { name } = error as Error;
     const socket = this.#options.unix;
+    const limits = { timeoutMs: this.#answerMs };
+    const wrapped = (message: string) => new DockerError(message, { cause: error });
+    if (error instanceof DockerError) return error;
     if (name === "TimeoutError")
-      return new DockerError(`${this.#endpoint} does not respond within ${ANSWER_MS / 1000} s`);
-    if (name === "AbortError") return new DockerError("ended");
+      return wrapped(`${this.#endpoint}: GET ${path} ${reasonOf(error, limits)}`);
+    if (name === "AbortError") return wrapped("ended");
     if (socket !== undefined && !existsSync(socket))
-      return new DockerError(
+      return wrapped(
         `there is no socket ${socket}: is Docker installed, and is the socket mounted into this container?`,
       );
     if (socket !== undefined && !mayOpen(socket))
-      return new DockerError(
+      return wrapped(
         `the gateway's user may not open ${socket}: add it to the group of the socket, or use a socket proxy`,
       );
-    return new DockerError(`${this.#endpoint} cannot be reached: ${message}`);
+    return wrapped(`${this.#endpoint}: GET ${path} failed: it ${reasonOf(error, limits)}`);
   }
+}
+
+const late = () => new DOMException("no response", "TimeoutError");
+
+/** With the lists that Podman leaves out when they are empty. Throws a DockerError for what is no container. */
+function listed(found: unknown): ListedContainer {
+  const container = (found ?? {}) as Partial<ListedContainer>;
+  const { Id, Names, Ports, Labels, State, Status } = container;
+  if (typeof Id !== "string")
+    throw new DockerError("the list has a container without an id: this is not Docker's API");
+  return {
+    ...(container as ListedContainer),
+    Names: Array.isArray(Names) ? Names : [],
+    Ports: Array.isArray(Ports) ? Ports : [],
+    Labels: Labels ?? {},
+    State: State ?? "",
+    Status: Status ?? "",
+  };
 }
 
 function mayOpen(path: string): boolean {
@@ -171,7 +268,7 @@ function mayOpen(path: string): boolean {
 }
 
 const CHANGES =
-  /^(?:create|start|restart|die|stop|kill|pause|unpause|rename|update|destroy|health_status.*)$/;
+  /^(?:create|start|restart|died?|stop|kill|pause|unpause|rename|update|destroy|remove|health_status.*)$/;
 
 /** Null for one that changes nothing; an unreadable one may change anything. */
 function eventIn(line: string): ContainerEvent | null {
@@ -189,13 +286,13 @@ function eventIn(line: string): ContainerEvent | null {
 
 function certificatesIn(directory: string) {
   const read = (name: string) => {
+    const path = join(directory, name);
     try {
-      return readFileSync(join(directory, name), "utf8");
+      return readRegular(path).toString("utf8");
     } catch (error) {
-      throw new DockerError(
-        `${join(directory, name)} cannot be read: ${(error as Error).message}`,
-        { cause: error },
-      );
+      throw new DockerError(`${path} cannot be read: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
   };
   return { ca: read("ca.pem"), cert: read("cert.pem"), key: read("key.pem") };

@@ -18,6 +18,8 @@ import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
 const DEBOUNCE_MS = 250;
 /** Changes without an event, such as an object that a restore has removed, are found after this time. */
 const LOOK_AGAIN_MS = 60_000;
+/** Without events, or after a list that failed. */
+const WITHOUT_EVENTS_MS = 5_000;
 const RETRY_MS = { first: 500, most: 30_000 } as const;
 /** The starts of a container that starts again and again are looked at less often. */
 const CALM = { starts: 5, withinMs: 60_000, waitMs: 5_000 } as const;
@@ -53,6 +55,8 @@ export class DockerSource {
   #again: ReturnType<typeof setTimeout> | null = null;
   #work: Promise<void> = Promise.resolve();
   #retryMs: number = RETRY_MS.first;
+  /** Why there are no events; null: there are. */
+  #eventProblem: string | null = null;
   /** When each container has started lately. */
   readonly #starts = new Map<string, number[]>();
   #view: Omit<SourceView, "name"> = {
@@ -102,6 +106,7 @@ export class DockerSource {
     this.#rules = rules;
     this.#end();
     this.#session = new AbortController();
+    this.#eventProblem = null;
     if (rules.endpoint === null) {
       this.#view = { state: "off", problem: null, looked_at: null, found: 0, sites: [] };
       if (wasOn) this.#enqueue(() => this.#serve([]));
@@ -123,13 +128,14 @@ export class DockerSource {
           // Listed after the events have begun, so that none is missed between the two.
           onOpen: () => {
             this.#retryMs = RETRY_MS.first;
+            this.#eventProblem = null;
             this.#lookSoon(0);
           },
         });
         if (!signal.aborted) throw new DockerError("the API has ended the stream of events");
       } catch (error) {
         if (signal.aborted) return;
-        this.#fail(error);
+        this.#eventProblem = this.#fail(error);
       }
       await waited(this.#retryMs, signal);
       this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.most);
@@ -160,24 +166,35 @@ export class DockerSource {
 
   /** One after the other. */
   #enqueue(work: () => Promise<void>): void {
-    this.#work = this.#work.then(work).catch((error: unknown) => this.#fail(error));
+    this.#work = this.#work.then(work).catch((error: unknown) => void this.#fail(error));
   }
 
   async #look(): Promise<void> {
     const client = this.#client;
     const rules = this.#rules;
     if (client === null || rules === null) return;
-    const containers = await client.containers();
+    let containers: readonly ListedContainer[] | null = null;
+    try {
+      containers = await client.containers();
+    } finally {
+      if (client === this.#client) this.#lookAgain(containers !== null);
+    }
     if (client !== this.#client) return;
-    this.#again ??= setTimeout(() => {
-      this.#again = null;
-      this.#lookSoon(0);
-    }, LOOK_AGAIN_MS);
     for (const id of this.#stopping)
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
     await this.#serve(containers);
-    this.#view = { ...this.#view, state: "connected", problem: null };
+    const problem = this.#eventProblem;
+    this.#view = { ...this.#view, state: problem === null ? "connected" : "failed", problem };
+  }
+
+  #lookAgain(isListed: boolean): void {
+    if (this.#again !== null) clearTimeout(this.#again);
+    const ms = isListed && this.#eventProblem === null ? LOOK_AGAIN_MS : WITHOUT_EVENTS_MS;
+    this.#again = setTimeout(() => {
+      this.#again = null;
+      this.#lookSoon(0);
+    }, ms);
   }
 
   async #serve(containers: readonly ListedContainer[]): Promise<void> {
@@ -230,15 +247,19 @@ export class DockerSource {
     return known;
   }
 
-  #fail(error: unknown): void {
-    const problem =
-      error instanceof DockerError || error instanceof ApiError ? error.message : String(error);
+  /** Returns the sentence for people. */
+  #fail(error: unknown): string {
+    const isExplained = error instanceof DockerError || error instanceof ApiError;
+    const problem = isExplained
+      ? error.message
+      : "the answer of the API cannot be read: the log has the error";
     if (this.#view.problem !== problem)
       this.#options.log.warn("containers cannot be discovered; what is served stays", {
         problem,
-        error: error instanceof DockerError ? undefined : error,
+        error: isExplained ? undefined : error,
       });
     this.#view = { ...this.#view, state: "failed", problem };
+    return problem;
   }
 }
 

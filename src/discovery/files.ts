@@ -1,9 +1,10 @@
 // Follows a directory of configuration files, each of which owns what it names; knows no resource.
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { type Document, isDocument } from "../control/body.ts";
-import { DocumentReader } from "../import/transfer/document-reader.ts";
+import { readTrusted, requireApart, TrustError, trustedPath } from "../control/trusted-file.ts";
+import { DocumentReader, type OpenDocument } from "../import/transfer/document-reader.ts";
 import type { ParseJson } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
@@ -15,19 +16,28 @@ import type { Site } from "./site.ts";
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
-const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const MAX_FILES = 5000;
 /** Longer work gives the event loop a turn. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
+/** Of all files together, as in an import. */
+const MAX_TOTAL_BYTES = 67_108_864;
 const NAME = /^[^.].*\.(?:ya?ml|json)$/i;
 /** Who may sign in is decided by people. */
-const LEFT_OUT: readonly string[] = ["users", "tokens"];
+const LEFT_OUT: readonly string[] = ["users", "tokens", "settings"];
 
-export interface FileOptions extends ManagedSourceOptions {
+export interface ConfigFiles {
   readonly directory: string;
+  /** Of one file. */
+  readonly maxBytes: number;
+  /** Directories that it must be apart from: the gateway writes there what others send. */
+  readonly written: readonly string[];
+  /** Rejects ambiguous JSON. */
+  readonly parseJson: ParseJson;
+}
+
+export interface FileOptions extends ManagedSourceOptions, ConfigFiles {
   /** The mark of its objects: `files`, and `files@NODE` in a fleet. */
   readonly owner: string;
-  readonly parseJson: ParseJson;
   /** Entry file of the thread that reads large files. Default: this thread reads them. */
   readonly importerUrl?: URL;
   readonly clock: Clock;
@@ -87,7 +97,8 @@ export class FileSource {
   }
 
   async #follow(): Promise<void> {
-    const { directory, clock, log } = this.#options;
+    const { directory, written, clock, log } = this.#options;
+    requireApart(trustedPath(directory), written);
     const names = readdirSync(directory)
       .filter((name) => NAME.test(name))
       .toSorted();
@@ -98,10 +109,11 @@ export class FileSource {
     if (key === this.#mark) return;
     this.#mark = key;
     const read: Site[] = [];
+    const left = { bytes: MAX_TOTAL_BYTES };
     const pace = new Pace(SLICE);
     // One after the other: each large file needs a thread.
     for (const name of names) {
-      read.push(await this.#read(name));
+      read.push(await this.#read(name, left));
       if (pace.isDue()) await pace.rest();
     }
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
@@ -113,20 +125,22 @@ export class FileSource {
     this.#view = { state: "connected", problem: null, looked_at, found: names.length, sites };
   }
 
-  async #read(name: string): Promise<Site> {
+  async #read(name: string, left: { bytes: number }): Promise<Site> {
+    const { directory, maxBytes, parseJson } = this.#options;
     const refused = (problem: string): Site => ({ from: name, document: {}, problems: [problem] });
-    const path = join(this.#options.directory, name);
     try {
-      if (statSync(path).size > MAX_FILE_BYTES) return refused("the file is larger than 8 MB");
+      const bytes = readTrusted(join(directory, name), { within: directory, maxBytes });
+      left.bytes -= bytes.byteLength;
+      if (left.bytes < 0) return refused("the files before it have 64 MB");
       const type = /\.json$/i.test(name) ? "json" : "yaml";
-      const task = { bytes: readFileSync(path), form: { type }, passphrase: null } as const;
-      const { value, lineOf } = await this.#reader.read(task, this.#options.parseJson);
+      const task = { bytes, form: { type }, passphrase: null } as const;
+      const { value, lineOf } = await this.#reader.read(task, parseJson);
       // An empty file is one that is being written.
       return value === null || value === undefined
         ? { from: name, document: {}, problems: [] }
-        : { ...siteOf(name, value), lineOf };
+        : { ...(await siteOf(name, value, lineOf)), lineOf };
     } catch (error) {
-      return refused((error as Error).message);
+      return refused(problemOf(error));
     }
   }
 
@@ -143,18 +157,34 @@ export class FileSource {
 
 function markOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? "" : `${found.mtimeMs} ${found.size} ${found.ino}`;
+  // Also changes with owner and mode.
+  return found === undefined ? "" : `${found.mtimeMs} ${found.ctimeMs} ${found.size} ${found.ino}`;
 }
 
-function siteOf(from: string, value: unknown): Site {
+/** Everyone who may read the configuration sees it, so it quotes nothing of the file, which may be the wrong one. */
+function problemOf(error: unknown): string {
+  if (error instanceof TrustError) return error.message;
+  if (!(error instanceof ApiError)) {
+    const { code = "unknown reason" } = error as NodeJS.ErrnoException;
+    return `the file cannot be read: ${code}`;
+  }
+  const [at = ""] = /\bline \d+(?:, column \d+)?/.exec(error.message) ?? [];
+  return `the file is not valid YAML or JSON${at === "" ? "" : `: see ${at}`}`;
+}
+
+async function siteOf(from: string, value: unknown, lineOf: OpenDocument["lineOf"]): Promise<Site> {
   const refused = (problem: string): Site => ({ from, document: {}, problems: [problem] });
   if (!isDocument(value))
     return refused("the file must hold an object with lists, such as applications");
   const document: Record<string, readonly Document[]> = {};
   for (const [name, list] of Object.entries(value)) {
     if (name === "format" || name === "program" || name === "$schema") continue;
-    if (!(collectionNames as readonly string[]).includes(name) || LEFT_OUT.includes(name))
+    if (LEFT_OUT.includes(name))
       return refused(`${name}: is not a list that a file of the directory may hold`);
+    if (!(collectionNames as readonly string[]).includes(name))
+      return refused(
+        `line ${await lineOf(name)}: this is not a list that a file of the directory may hold, such as applications`,
+      );
     if (!Array.isArray(list) || !list.every(isDocument))
       return refused(`${name}: must be a list of objects`);
     document[name] = (list as readonly Document[]).map(({ id: _, ...fields }) => fields);

@@ -11,3 +11,4 @@ export {
   NetworkLookup,
   type NetworkTable,
 } from "../net/network-table.ts";
+export { errorTextOf, quote } from "../net/quote.ts";

@@ -2,8 +2,8 @@
 import { realpathSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, relative, resolve } from "node:path";
+import { readTrusted, requireTrustedSettings, trustedPath } from "../control/trusted-file.ts";
 import { KIT_MODULE } from "../pdk/plugin-code.ts";
-import { readTrusted, requireTrustedSettings, trustedPath } from "./trust.ts";
 
 /** Why a plugin cannot be loaded. */
 export interface PluginProblem {
@@ -88,7 +88,7 @@ export async function bundlePlugin(source: PluginSource): Promise<Bundle> {
       inputs.push(path);
       if (loader !== "text" && !IMPORTABLE.test(path))
         throw new Error(`${path}: ${NOT_IMPORTABLE}`);
-      return { contents: readTrusted(path, written), loader };
+      return { contents: readTrusted(path, { written }).toString("utf8"), loader };
     });
   // Before the bundler follows what is in these files, and for those beside files that it found.
   requireSettings(source, [entry]);
@@ -151,7 +151,7 @@ function requireMention(source: PluginSource): void {
   const { directory, entry, written } = source;
   let text: string;
   try {
-    text = readTrusted(entry, written);
+    text = readTrusted(entry, { written }).toString("utf8");
   } catch (error) {
     throw unreadable(entry, directory, error);
   }

@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { NAME } from "./definition.ts";
-import { requireApart, trustedPath } from "./trust.ts";
+import { requireApart, trustedPath } from "../control/trusted-file.ts";
 
 /** A file or folder that is one plugin. */
 export interface PluginFile {

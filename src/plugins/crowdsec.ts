@@ -8,6 +8,7 @@ import { destination } from "../pdk/destination.ts";
 import { config, integer, secret, url } from "../pdk/fields.ts";
 import { isFieldValue } from "../pdk/http.ts";
 import type { FeedKit } from "../pdk/kit.ts";
+import { errorTextOf, quote } from "../pdk/net.ts";
 import { Decisions, decisionTypes, readStream, type StreamResponse } from "./crowdsec/decisions.ts";
 
 const schema = config({
@@ -160,9 +161,12 @@ class LocalApi implements DenySource<Config> {
       timeoutMs: own.timeout,
       maxBytes: OTHER_BYTES + own.max_decisions * DECISION_BYTES,
     });
-    if (status === 401 || status === 403)
-      throw new Error(`the local API refused the key (${status})`);
-    if (status !== 200) throw new Error(`the local API responded ${status}`);
+    if (status !== 200) {
+      const did =
+        status === 401 || status === 403 ? `refused the key (${status})` : `responded ${status}`;
+      const said = quote(errorTextOf(new TextDecoder().decode(body)), [own.api_key]);
+      throw new Error(`the local API ${did}${said === "" ? "" : `: ${said}`}`);
+    }
     return readStream(body);
   }
 }

@@ -121,7 +121,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       "whole configurations consist of objects of every kind, and nothing depends on documents",
   },
   discovery: {
-    imports: ["import", "applications", "control", "model", "crypto"],
+    imports: ["import", "applications", "control", "model", "crypto", "net"],
     reason: "containers and files become objects by changes, as a user would make them",
   },
   "plugin-directory": {

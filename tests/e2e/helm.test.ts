@@ -1,61 +1,28 @@
 // The Helm chart, rendered by Go's templates with Helm's functions: its objects fit together, and start what serve knows.
 import { afterAll as afterFile, expect } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
 import { environmentName } from "../../src/cli/flags.ts";
 import { createServe, type ServeOptions } from "../../src/cli/serve.ts";
-import { needs, pathOf } from "../support/needs.ts";
+import {
+  chart,
+  type Container,
+  createChartRenderer,
+  type Rendered,
+} from "../support/helm/chart.ts";
+import { needs } from "../support/needs.ts";
 
 const { test, beforeAll } = needs("go", "sprig");
 
-const checkout = resolve(import.meta.dir, "../..");
-const chart = join(checkout, "scripts/packaging/helm");
 const scratch = mkdtempSync(join(tmpdir(), "sluice-helm-"));
-const renderer = join(scratch, "render");
 afterFile(() => rmSync(scratch, { recursive: true, force: true }));
 
-interface Container {
-  readonly image: string;
-  readonly env: readonly { readonly name: string; readonly value: string }[];
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly volumeMounts: readonly { readonly name: string }[];
-  readonly readinessProbe: { readonly exec: { readonly command: readonly string[] } };
-}
-
-interface Rendered {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  // biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes, of which tests name the fields that they expect
-  readonly spec: any;
-}
-
+let render: ReturnType<typeof createChartRenderer>;
 beforeAll(() => {
-  const source = join(checkout, "tests/support/helm/render.go");
-  const { exitCode, stderr } = Bun.spawnSync(
-    [pathOf("go") ?? "", "build", "-o", renderer, source],
-    {
-      env: {
-        PATH: process.env["PATH"],
-        HOME: scratch,
-        GO111MODULE: "off",
-        GOPATH: "/usr/share/gocode",
-        GOCACHE: join(tmpdir(), "sluice-go-cache"),
-      },
-    },
-  );
-  if (exitCode !== 0) throw new Error(stderr.toString());
+  render = createChartRenderer(scratch);
 });
-
-function render(values: object, release = "web"): readonly Rendered[] {
-  const file = join(scratch, "values.yaml");
-  writeFileSync(file, JSON.stringify(values));
-  const { exitCode, stdout, stderr } = Bun.spawnSync([renderer, chart, release, file]);
-  if (exitCode !== 0) throw new Error(stderr.toString());
-  const all = Bun.YAML.parse(stdout.toString()) as (Rendered | null)[];
-  return all.filter((each) => each !== null);
-}
 
 const podOf = (objects: readonly Rendered[]) =>
   objects.find(({ kind }) => kind === "StatefulSet")?.spec.template.spec;

@@ -18,6 +18,14 @@ export interface FakeContainer {
   readonly id?: string;
 }
 
+export interface Engine {
+  readonly name: "docker" | "podman";
+  readonly most: string;
+  readonly least: string;
+}
+
+const minorOf = (version: string) => Number(version.slice("1.".length));
+
 export class DockerApi {
   readonly #directory = mkdtempSync(join(tmpdir(), "sluice-docker-"));
   readonly path = join(this.#directory, "docker.sock");
@@ -29,6 +37,10 @@ export class DockerApi {
   readonly asked: string[] = [];
   /** Instead of an answer: a status, or `hang`. */
   failure: number | "hang" | null = null;
+  /** Instead of the answer to the path without its version. */
+  readonly scripted = new Map<string, () => Response | Promise<Response>>();
+  /** What it speaks: `docs.docker.com/reference/api/engine`, and for Podman its `pkg/api/handlers`. */
+  engine: Engine = { name: "docker", most: "1.48", least: "1.24" };
   #created = new Map<string, number>();
 
   constructor() {
@@ -91,6 +103,11 @@ export class DockerApi {
     if (this.failure === "hang") return new Promise(() => {});
     if (this.failure !== null) return new Response("{}", { status: this.failure });
     const path = pathname.replace(/^\/v[\d.]+/, "");
+    const scripted = this.scripted.get(path);
+    if (scripted !== undefined) return scripted();
+    if (path === "/version") return this.#version();
+    const refusal = this.#refusalOf(/^\/v([\d.]+)/.exec(pathname)?.[1]);
+    if (refusal !== null) return this.error(400, refusal);
     if (path === "/containers/json")
       return Response.json(this.#containers.map((container) => this.#listed(container)));
     if (path === "/events") return this.#events();
@@ -99,6 +116,35 @@ export class DockerApi {
     if (found === undefined) return new Response("{}", { status: 404 });
     const Env = Object.entries(found.environment ?? {}).map(([name, value]) => `${name}=${value}`);
     return Response.json({ Id: id, Config: { Env } });
+  }
+
+  /** Podman has three members: https://docs.podman.io/en/latest/_static/api.html */
+  error(status: number, message: string): Response {
+    const more = this.engine.name === "podman" ? { cause: message, response: status } : {};
+    return Response.json({ message, ...more }, { status });
+  }
+
+  #version(): Response {
+    const { name, most, least } = this.engine;
+    const Details = { ApiVersion: most, MinAPIVersion: least, Os: "linux" };
+    return Response.json({
+      Platform: { Name: name === "podman" ? "linux/amd64/debian-13" : "Docker Engine - Community" },
+      Components: [{ Name: name === "podman" ? "Podman Engine" : "Engine", Details }],
+      Version: name === "podman" ? "5.4.2" : "29.0.0",
+      ApiVersion: most,
+      MinAPIVersion: least,
+      Os: "linux",
+    });
+  }
+
+  /** As the daemon's version middleware says it; Podman looks at the lower bound only. */
+  #refusalOf(version = this.engine.most): string | null {
+    const { name, most, least } = this.engine;
+    if (minorOf(version) < minorOf(least))
+      return `client version ${version} is too old. Minimum supported API version is ${least}, please upgrade your client to a newer version`;
+    if (name === "docker" && minorOf(version) > minorOf(most))
+      return `client version ${version} is too new. Maximum supported API version is ${most}`;
+    return null;
   }
 
   #events(): Response {

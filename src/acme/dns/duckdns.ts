@@ -22,7 +22,6 @@ export default defineDnsProvider({
       baseUrl: BASE_URL,
       headers: () => ({ accept: "text/plain" }),
       secrets: [token],
-      complaint: () => "",
       parts,
     });
     const update = async (domain: string, change: Readonly<Record<string, string>>) => {

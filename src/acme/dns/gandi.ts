@@ -1,6 +1,8 @@
 // DNS at Gandi (LiveDNS): record sets, with a personal access token; knows no challenge.
 import { isDocument } from "../../control/body.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
+import { errorTextOf, quote } from "../../net/quote.ts";
+import { DnsError } from "./failure.ts";
 import { normalName, relativeName } from "./names.ts";
 import { allPages } from "./pages.ts";
 import { createApi, listIn } from "./request.ts";
@@ -29,12 +31,20 @@ export default defineDnsProvider({
       `/domains/${zone}/records/${relativeName(fqdn, zone) || "@"}/TXT`;
     return createValueSetClient<string, null>(
       {
-        zoneOf: (fqdn) =>
-          findZone(fqdn, { zones: parts.zones, service: SERVICE }, async (name) => {
-            // For a domain of another account the status is 403.
+        async zoneOf(fqdn) {
+          let said = "";
+          const zones = { zones: parts.zones, service: SERVICE };
+          return await findZone(fqdn, zones, async (name) => {
+            // For a domain of another account the status is 403, and for a token without the permission.
             const call = { method: "GET", path: `/domains/${name}`, accept: [403, 404] } as const;
-            return (await ask(call)).status === 200 ? name : null;
-          }),
+            const { status, text } = await ask(call);
+            if (status === 403) said ||= quote(errorTextOf(text), [config.access_token]);
+            return status === 200 ? name : null;
+          }).catch((error: unknown) => {
+            if (said === "" || !(error instanceof DnsError) || error.status !== null) throw error;
+            throw new DnsError(`${error.message} (status 403: ${said})`);
+          });
+        },
         async read(zone, fqdn) {
           const { json } = await ask({ method: "GET", path: pathOf(zone, fqdn), accept: [404] });
           const values = isDocument(json) ? json["rrset_values"] : [];

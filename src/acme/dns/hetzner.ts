@@ -3,6 +3,7 @@ import { destination } from "../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl, type DnsParts } from "./definition.ts";
 import { Type as t } from "@sinclair/typebox";
 import { isDocument } from "../../control/body.ts";
+import { quote } from "../../net/quote.ts";
 import { DnsError } from "./failure.ts";
 import { normalName, quoteTxt, relativeName } from "./names.ts";
 import { allPages, waitUntil } from "./pages.ts";
@@ -67,7 +68,7 @@ function createCloudClient(config: Config, parts: DnsParts): DnsProviderClient {
   };
   const act = async (path: string, body: object) => {
     const { json } = await ask({ method: "POST", path, json: body });
-    await waitForAction(ask, json, parts.signal);
+    await waitForAction(ask, { json, token: config.api_token, signal: parts.signal });
   };
   return {
     async present(record) {
@@ -91,22 +92,33 @@ function createCloudClient(config: Config, parts: DnsParts): DnsProviderClient {
   };
 }
 
-async function waitForAction(ask: Ask, started: unknown, signal: AbortSignal | undefined) {
-  let action = actionIn(started);
+interface Started {
+  readonly json: unknown;
+  readonly token: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function waitForAction(ask: Ask, { json: started, token, signal }: Started) {
+  let action = actionIn(started, token);
   const isDone = async () => {
     if (action.status === "running") {
       const { json } = await ask({ method: "GET", path: `/actions/${action.id}` });
-      action = actionIn(json);
+      action = actionIn(json, token);
     }
-    if (action.status === "error") throw new DnsError(`${SERVICE} could not change the record`);
+    if (action.status === "error") {
+      const said = action.said === "" ? "" : ` (${action.said})`;
+      throw new DnsError(`${SERVICE} could not change the record${said}`);
+    }
     return action.status !== "running";
   };
   await waitUntil(isDone, { what: `a change at ${SERVICE}`, timeoutMs: ACTION_TIMEOUT_MS, signal });
 }
 
-function actionIn(json: unknown) {
+function actionIn(json: unknown, token: string) {
   const action = isDocument(json) && isDocument(json["action"]) ? json["action"] : {};
-  return { id: String(action["id"]), status: action["status"] };
+  const error = isDocument(action["error"]) ? action["error"] : {};
+  const said = quote(error["message"], [token]);
+  return { id: String(action["id"]), status: action["status"], said };
 }
 
 interface Zone {

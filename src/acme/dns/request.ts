@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDocument } from "../../control/body.ts";
 import { readText, reasonOf } from "../../control/outgoing-request.ts";
-import { quote } from "../../net/quote.ts";
+import { errorTextOf, quote } from "../../net/quote.ts";
 import { DnsError } from "./failure.ts";
 import type { DnsClientParts } from "./provider.ts";
 
@@ -25,8 +25,8 @@ export interface ApiOptions {
   readonly headers: (request: Outgoing) => HeaderFields | Promise<HeaderFields>;
   /** Removed from messages, also from texts of the provider. */
   readonly secrets: readonly (string | undefined)[];
-  /** Extracts the provider's error text. Default: the usual members. */
-  readonly complaint?: (answer: ApiAnswer) => unknown;
+  /** Extracts the provider's error text. Empty, and by default: the usual members. */
+  readonly complaint?: (answer: ApiAnswer) => string;
   readonly parts: DnsClientParts;
 }
 
@@ -110,7 +110,8 @@ async function attemptCall(options: ApiOptions, call: ApiCall) {
 function failure(options: ApiOptions, answer: ApiAnswer, retryAfter: number | null): DnsError {
   const { service, secrets } = options;
   const { status } = answer;
-  const said = (options.complaint ?? usualComplaint)(answer);
+  // A proxy in front of the provider may respond in another form than its API.
+  const said = options.complaint?.(answer).trim() || errorTextOf(answer.text);
   const own = quote(
     typeof said === "string" ? said.trim() : "",
     secrets.map((each) => each ?? null),
@@ -130,17 +131,6 @@ function meaningOf(status: number, retryAfter: number | null): string {
       ? "limits the request rate"
       : `limits the request rate: try again in ${retryAfter} s`;
   return status >= 500 ? "has an internal error" : "rejects the request";
-}
-
-/** Error members of most APIs. */
-function usualComplaint({ json, text }: ApiAnswer): unknown {
-  if (!isDocument(json)) return json === undefined ? text : JSON.stringify(json);
-  for (const name of ["message", "detail", "error_description", "error"]) {
-    const value = json[name];
-    if (typeof value === "string") return value;
-    if (isDocument(value) && typeof value["message"] === "string") return value["message"];
-  }
-  return JSON.stringify(json);
 }
 
 function parse(text: string): unknown {

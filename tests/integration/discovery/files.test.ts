@@ -1,6 +1,15 @@
 // A directory of configuration files: each owns what it names, and what people made stays.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
@@ -92,6 +101,7 @@ test("what is wrong is a sentence with its line, and the other files go on", asy
   const said = async (name: string) => (await site(name))?.problems.join(" | ") ?? "";
   await eventually(async () => (await said("wrong.yaml")) !== "");
   expect(await said("broken.yaml")).toMatch(/line 3, column \d+/);
+  expect(await said("broken.yaml")).not.toContain("x.test");
   expect(await said("settings.json")).toBe(
     "settings: is not a list that a file of the directory may hold",
   );
@@ -103,6 +113,97 @@ test("what is wrong is a sentence with its line, and the other files go on", asy
   for (const name of ["broken.yaml", "wrong.yaml", "double.yaml", "settings.json"])
     rmSync(join(directory, name));
   await eventually(async () => (await visit("other.test")) === "here");
+});
+
+const CANARY = "c4n4ry-hush";
+
+test("what is no regular file of the directory is never opened, and no content is shown", async () => {
+  const outside = mkdtempSync(join(tmpdir(), "sluice-outside-"));
+  const at = (name: string) => join(directory, name);
+  writeFileSync(join(outside, "secret.yaml"), `${CANARY}: x\n`);
+  for (const target of [join(outside, "secret.yaml"), "/dev/zero", outside, "/etc/shadow"])
+    symlinkSync(target, at(`link-${target.split("/").at(-1)}.yaml`));
+  symlinkSync("real.data", at("inside.yaml"));
+  writeFileSync(at("real.data"), application("inside", "inside.test"));
+  symlinkSync("nowhere", at("dangling.yaml"));
+  mkdirSync(at("folder.yaml"));
+  Bun.spawnSync(["mkfifo", "-m", "644", at("pipe.yaml")]);
+  const socket = Bun.listen({ unix: at("socket.yaml"), socket: { data: () => undefined } });
+  const wrong = {
+    "key.yaml": `${CANARY}: [{}]\n`,
+    "key.json": `{"${CANARY}": []}`,
+    "shadow.yaml": `root:*${CANARY}:19000:0:99999:7:::\nbin:!:1\n`,
+    "twice.yaml": `${CANARY}: 1\n${CANARY}: 2\n`,
+    "alias.yaml": `a: *${CANARY}\n`,
+    "tag.yaml": `a: !${CANARY} b\n`,
+    "token.json": `{"services": ${CANARY}}`,
+    "twice.json": `{"${CANARY}": 1, "${CANARY}": 2}`,
+    "large.yaml": `#${CANARY}${"x".repeat(8_388_608)}`,
+  };
+  for (const [name, text] of Object.entries(wrong)) put(name, text);
+  const readable = application("border", "border.test");
+  put("border.yaml", readable + "#".repeat(8_388_608 - readable.length));
+  await eventually(async () => (await visit("inside.test")) === "here");
+  await eventually(async () => (await visit("border.test")) === "here");
+  const said = async (name: string) => (await site(name))?.problems.join(" | ") ?? "";
+  const out = "is a link that leads out of the directory";
+  for (const [name, words] of [
+    ["link-secret.yaml.yaml", out],
+    ["link-zero.yaml", out],
+    [`link-${outside.split("/").at(-1)}.yaml`, out],
+    ["link-shadow.yaml", out],
+    ["dangling.yaml", "cannot be read: ENOENT"],
+    ["folder.yaml", "is not a file"],
+    ["pipe.yaml", "is not a file"],
+    ["socket.yaml", "is not a file"],
+    ["large.yaml", "is larger than 8 MB"],
+    ["key.yaml", "line 1: this is not a list that a file"],
+    ["token.json", "is not valid YAML or JSON"],
+  ] as const) {
+    await eventually(async () => (await said(name)) !== "");
+    expect([name, await said(name)]).toEqual([name, expect.stringContaining(words)]);
+  }
+  for (const name of Object.keys(wrong)) expect(await said(name)).not.toBe("");
+  const shown = await gateway.ok("GET", "/api/v1/discovery");
+  expect(JSON.stringify(shown)).not.toContain(CANARY);
+  expect(JSON.stringify(gateway.log)).not.toContain(CANARY);
+  const names = [...Object.keys(wrong), "pipe.yaml", "folder.yaml", "dangling.yaml"];
+  socket.stop(true);
+  for (const name of [...names, "inside.yaml", "real.data", "border.yaml", "socket.yaml"])
+    rmSync(at(name), { recursive: true, force: true });
+  for (const name of ["secret.yaml", "zero", outside.split("/").at(-1), "shadow"])
+    rmSync(at(`link-${name}.yaml`));
+  rmSync(outside, { recursive: true });
+  await eventually(async () => (await visit("inside.test")) === 404);
+});
+
+test("a file that others may write is refused until its mode and owner are right", async () => {
+  put("open.yaml", application("open", "open.test"));
+  await eventually(async () => (await visit("open.test")) === "here");
+  const path = join(directory, "open.yaml");
+  const says = (words: string) =>
+    eventually(async () => (await site("open.yaml"))?.problems.join("").includes(words) === true);
+  chmodSync(path, 0o664);
+  await says("other users can write to it: remove the right with chmod go-w");
+  chmodSync(path, 0o644);
+  await eventually(async () => (await site("open.yaml"))?.served === true);
+  if (process.getuid?.() === 0) {
+    chownSync(path, 4711, 4711);
+    await says("belongs to the user 4711");
+    chownSync(path, 0, 0);
+    await eventually(async () => (await site("open.yaml"))?.served === true);
+  }
+  chmodSync(directory, 0o777);
+  await eventually(async () => {
+    const sources = await gateway.ok("GET", "/api/v1/discovery");
+    const { problem } = sources.find(({ name }: { name: string }) => name === "files");
+    return problem?.includes("other users can write to it") === true;
+  });
+  // What was served stays.
+  expect(await visit("open.test")).toBe("here");
+  chmodSync(directory, 0o700);
+  rmSync(path);
+  await eventually(async () => (await visit("open.test")) === 404);
 });
 
 test("what people made is not taken over", async () => {

@@ -157,8 +157,12 @@ test("a decision ends by itself while the local API is away", async () => {
 describe("while the local API was never reached", () => {
   const hung = () => new Promise<Response>(() => {});
   test.each([
-    ["refuses the key", () => new Response("no", { status: 403 }), "refused the key (403)"],
-    ["fails", () => new Response("no", { status: 500 }), "responded 500"],
+    [
+      "refuses the key",
+      () => Response.json({ message: "access forbidden for bouncer-key" }, { status: 403 }),
+      "refused the key (403): access forbidden for ***",
+    ],
+    ["fails", () => new Response("no bouncer-key", { status: 500 }), "responded 500: no ***"],
     ["sends no JSON", () => new Response('{"new":[{"secret'), "the response is not JSON"],
     ["sends other JSON", () => Response.json({ new: "all" }), "no stream of decisions"],
     ["sends a list", () => Response.json([{ value: "1.2.3.4" }]), "no stream of decisions"],

@@ -186,6 +186,44 @@ describe.each(cases)("$title", (it) => {
     first.push({ status: 500, body: { message: "oh\nno" } });
     expect(await messageOf(client.present(one))).toContain("has an internal error");
   });
+
+  test("reports what the provider says, in whatever form, bounded and without the secret", async () => {
+    for (const said of [SECRET, encodeURIComponent(SECRET), btoa(SECRET).replace(/=+$/, "")]) {
+      const { client, first } = open(it);
+      const words = `zone is locked for ${said}${" and so on".repeat(1000)}`;
+      first.push({ status: 400, body: it.type === "route53" ? words : { message: words } });
+      const message = await messageOf(client.present(one));
+      expect(message).toContain("zone is locked for *** and so on");
+      expect(message).not.toContain(said);
+      expect(message.length).toBeLessThan(400);
+    }
+  });
+});
+
+test("Hetzner's reason for a change that failed is shown without the token", async () => {
+  const { client, first } = open(
+    cases.find(({ type, play }) => type === "hetzner" && play === plays.hetznerCloud) as Case,
+  );
+  const error = { code: "locked", message: `the zone is locked (${SECRET})` };
+  first.push(
+    { body: { zone: { name: "example.com" } } },
+    { body: { rrset: { records: [] } } },
+    { status: 201, body: { action: { id: 7, status: "error", error } } },
+  );
+  const message = await messageOf(
+    client.present({ fqdn: "_acme-challenge.example.com", value: "x" }),
+  );
+  expect(message).toBe("Hetzner could not change the record (the zone is locked (***))");
+});
+
+test("Gandi's refusal is shown where no zone is found", async () => {
+  const { client, first } = open(cases.find(({ type }) => type === "gandi") as Case);
+  const body = { message: `Access was denied to ${SECRET}` };
+  first.push(...Array.from({ length: 3 }, () => ({ status: 403, body })));
+  const message = await messageOf(
+    client.present({ fqdn: "_acme-challenge.www.other.test", value: "x" }),
+  );
+  expect(message).toEndWith("can write to (status 403: Access was denied to ***)");
 });
 
 test("a secret that the provider repeats is masked", async () => {

@@ -12,11 +12,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  readRegular,
   readTrusted,
   requireApart,
   TrustError,
   trustedPath,
-} from "../../../src/plugin-directory/trust.ts";
+} from "../../../src/control/trusted-file.ts";
 import { needs } from "../../support/needs.ts";
 
 const root = mkdtempSync(join(tmpdir(), "sluice-trust-"));
@@ -59,7 +60,7 @@ describe("a file is read", () => {
       text: "// sticky/d.ts",
     },
     { file: "safe/inner/up/a.ts", why: "a link to a directory", text: "// safe/a.ts" },
-  ])("$file: $why", ({ file, text }) => expect(readTrusted(at(file))).toBe(text));
+  ])("$file: $why", ({ file, text }) => expect(readTrusted(at(file)).toString()).toBe(text));
 });
 
 describe("a file is refused", () => {
@@ -97,8 +98,12 @@ describe("a file is refused", () => {
 
   test("that is not there, and one in a directory that is written to", () => {
     expect(() => readTrusted(at("safe/none.ts"))).toThrow("none.ts: does not exist");
-    expect(() => readTrusted(at("safe/inner/up/a.ts"), [at("safe")])).toThrow("itself writes to");
-    expect(readTrusted(at("safe/a.ts"), [at("safe/inner")])).toBe("// safe/a.ts");
+    expect(() => readTrusted(at("safe/inner/up/a.ts"), { written: [at("safe")] })).toThrow(
+      "itself writes to",
+    );
+    expect(readTrusted(at("safe/a.ts"), { written: [at("safe/inner")] }).toString()).toBe(
+      "// safe/a.ts",
+    );
   });
 
   test("that is larger than 8 MB, and not at 8 MB", () => {
@@ -107,6 +112,48 @@ describe("a file is refused", () => {
     writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024 + 1), { mode: 0o644 });
     expect(() => readTrusted(at("safe/large.ts"))).toThrow("is larger than 8 MB");
   });
+});
+
+describe("a file that anybody may have made", () => {
+  test("is read up to the limit, and not beyond it", () => {
+    writeFileSync(at("open/limit"), "12345678");
+    expect(readRegular(at("open/limit"), 8).toString()).toBe("12345678");
+    expect(() => readRegular(at("open/limit"), 7)).toThrow("limit: is larger than 7 bytes");
+  });
+
+  test("is bounded, too, where the system tells no size", () => {
+    expect(readRegular("/proc/self/status").toString()).toContain("Name:");
+    expect(() => readRegular("/proc/self/status", 100)).toThrow("is larger than 100 bytes");
+  });
+
+  test.each([
+    { path: "/dev/zero", why: "it has no end" },
+    { path: "/dev/tty", why: "opening it may act on it" },
+    { path: "/proc", why: "a directory" },
+  ])("is never $path: $why", ({ path }) => {
+    const link = at("open", path.replaceAll("/", "-"));
+    symlinkSync(path, link);
+    for (const one of [path, link]) expect(() => readRegular(one)).toThrow("is not a file");
+  });
+
+  test("is no pipe and no socket", async () => {
+    Bun.spawnSync(["mkfifo", at("open/pipe")]);
+    expect(() => readRegular(at("open/pipe"))).toThrow("is not a file");
+    const server = Bun.listen({ unix: at("open/socket"), socket: { data: () => undefined } });
+    expect(() => readRegular(at("open/socket"))).toThrow("is not a file");
+    server.stop(true);
+  });
+});
+
+test("links stay within the directory, wherever the rest of the way is trusted", () => {
+  const within = at("safe/inner");
+  expect(readTrusted(at("safe/inner/b.ts"), { within }).toString()).toBe("// safe/inner/b.ts");
+  symlinkSync("b.ts", at("safe/inner/c.ts"));
+  expect(readTrusted(at("safe/inner/c.ts"), { within }).toString()).toBe("// safe/inner/b.ts");
+  symlinkSync("/dev/zero", at("safe/inner/zero.ts"));
+  symlinkSync("../a.ts", at("safe/inner/above.ts"));
+  for (const name of ["above.ts", "zero.ts"])
+    expect(() => readTrusted(join(within, name), { within })).toThrow("leads out of the directory");
 });
 
 describe("directories are apart", () => {

@@ -1,23 +1,28 @@
-// Reads files that only root and the user of the gateway can change; knows nothing of plugins.
+// Reads files of bounded size that others may replace: never a pipe, a device or a socket, and on request only what no other user can
+// change; knows no content.
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   lstatSync,
   openSync,
-  readFileSync,
   readlinkSync,
+  readSync,
   realpathSync,
   statSync,
 } from "node:fs";
 import type { Stats } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 
-/** Another user could change what the gateway would run. */
+/** Not a regular file, too large, or one that another user could change. */
 export class TrustError extends Error {}
 
 const MAX_LINKS = 40;
-const MAX_FILE_BYTES = 8 * 1024 * 1024;
+const MB = 1024 * 1024;
+const MAX_FILE_BYTES = 8 * MB;
+/** First part of a file that tells no size, such as those of /proc. */
+const CHUNK_BYTES = 65_536;
 
 const GROUP_OR_OTHERS = 0o022;
 const STICKY = 0o1000;
@@ -77,22 +82,67 @@ function isWithin(path: string, directory: string): boolean {
   }
 }
 
-/**
- * The text of a file that `trustedPath` accepts and that is in none of the `written` directories, read once: what is checked is what
- * is returned.
- */
-export function readTrusted(path: string, written: readonly string[] = []): string {
+export interface TrustedRead {
+  /** Directories that the file may not be in: the gateway writes there what others send. */
+  readonly written?: readonly string[];
+  /** The only directory that it may be in, with its links followed. */
+  readonly within?: string;
+  /** Default 8 MB. */
+  readonly maxBytes?: number;
+}
+
+/** A file that `trustedPath` accepts, read once: what is checked is what is returned. */
+export function readTrusted(path: string, options: TrustedRead = {}): Buffer<ArrayBuffer> {
   const user = ownUser();
+  // Before advice about the mode of what a link leads to, such as a device.
+  if (options.within !== undefined) requireWithin(path, realpathSync(path), options.within);
   const real = trustedPath(path, user);
-  requireApart(real, written);
-  // Opening a pipe would wait for its writer.
-  if (!lstatSync(real).isFile()) throw new TrustError(`${path}: is not a file`);
-  const file = openSync(real, "r");
+  if (options.within !== undefined) requireWithin(path, real, options.within);
+  requireApart(real, options.written ?? []);
+  const { maxBytes = MAX_FILE_BYTES } = options;
+  const check = (found: Stats) => checkOwner(real, found, { user, isLast: true });
+  return read(path, { real, maxBytes, check });
+}
+
+function requireWithin(path: string, real: string, directory: string): void {
+  if (isWithin(real, realpathSync(directory))) return;
+  throw new TrustError(`${path}: is a link that leads out of the directory`);
+}
+
+/** The bytes of a file, whoever can change it. Throws a TrustError, or the error of the system when it cannot be opened. */
+export const readRegular = (path: string, maxBytes = MAX_FILE_BYTES): Buffer<ArrayBuffer> =>
+  read(path, { real: realpathSync(path), maxBytes, check: () => undefined });
+
+interface Reading {
+  /** The path without links. */
+  readonly real: string;
+  readonly maxBytes: number;
+  readonly check: (found: Stats) => void;
+}
+
+function read(path: string, { real, maxBytes, check }: Reading): Buffer<ArrayBuffer> {
+  const notFile = () => new TrustError(`${path}: is not a file`);
+  // Opening a pipe would wait for its writer, and opening a device may act on it.
+  if (!lstatSync(real).isFile()) throw notFile();
+  // Should one be there meanwhile, the call neither follows it nor waits.
+  const file = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = fstatSync(file);
-    if (found.size > MAX_FILE_BYTES) throw new TrustError(`${path}: is larger than 8 MB`);
-    checkOwner(real, found, { user, isLast: true });
-    return readFileSync(file, "utf8");
+    if (!found.isFile()) throw notFile();
+    check(found);
+    const tooLarge = () => new TrustError(`${path}: is larger than ${sizeOf(maxBytes)}`);
+    if (found.size > maxBytes) throw tooLarge();
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for (;;) {
+      const chunk = Buffer.allocUnsafe(Math.max(found.size + 1 - size, CHUNK_BYTES));
+      const length = readSync(file, chunk);
+      if (length === 0) return Buffer.concat(chunks);
+      chunks.push(chunk.subarray(0, length));
+      // It may grow while it is read.
+      size += length;
+      if (size > maxBytes) throw tooLarge();
+    }
   } finally {
     closeSync(file);
   }
@@ -113,6 +163,8 @@ export function requireTrustedSettings(files: readonly string[]): void {
         if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) trustedPath(path);
     }
 }
+
+const sizeOf = (bytes: number) => (bytes % MB === 0 ? `${bytes / MB} MB` : `${bytes} bytes`);
 
 interface Check {
   readonly user: number | null;
