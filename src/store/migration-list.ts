@@ -8,6 +8,7 @@ import acmeAndStatistics from "../../drizzle/0005_acme_and_statistics.sql" with 
 import alerts from "../../drizzle/0006_alerts.sql" with { type: "text" };
 import responseBufferNames from "../../drizzle/0007_response_buffer_names.sql" with { type: "text" };
 import abortedResponses from "../../drizzle/0008_aborted_responses.sql" with { type: "text" };
+import discoveryClaims from "../../drizzle/0009_discovery_claims.sql" with { type: "text" };
 
 /** In order, never changed once released; their number is the schema version. */
 export const migrations: readonly string[] = [
@@ -20,4 +21,5 @@ export const migrations: readonly string[] = [
   alerts,
   responseBufferNames,
   abortedResponses,
+  discoveryClaims,
 ];

@@ -298,6 +298,7 @@ describe("documents of an older program", () => {
       ),
       `UPDATE revisions SET change = ${formerly("change")}`,
       "UPDATE meta SET value = 'older' WHERE key = 'document_format'",
+      "DROP TABLE discovery_claims",
       "PRAGMA user_version = 7",
     ]);
     using fixture = openStore(dir.path);
@@ -320,6 +321,7 @@ describe("documents of an older program", () => {
     edit(dir.path, [
       `INSERT INTO traffic_rollups (at, span, kind, object_id, document)
        VALUES (60, 60, 'total', '', '{"requests":5,"broken_off":2,"name":"\\"broken_off\\""}')`,
+      "DROP TABLE discovery_claims",
       "PRAGMA user_version = 8",
     ]);
     using fixture = openStore(dir.path);
