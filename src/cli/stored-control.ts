@@ -6,6 +6,7 @@ import {
 } from "../control-plane.ts";
 import { CredentialUseTable } from "../store/credentials.ts";
 import { HealthOverrideRow } from "../store/health-overrides.ts";
+import { DiscoveryClaimTable } from "../store/discovery-claims.ts";
 import { LocalCaRow } from "../store/local-ca.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import { RollupTable } from "../store/rollups.ts";
@@ -27,6 +28,7 @@ export type ControlParts = Omit<
   | "credentialUseStore"
   | "overrideStore"
   | "localCaStore"
+  | "claimStore"
   | "rollupStore"
 > &
   Partial<Pick<ControlPlaneOptions, "instanceId" | "store">>;
@@ -43,6 +45,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     revisionStore: store.with((context) => new RevisionTable(context)),
     overrideStore: store.with((context) => new HealthOverrideRow(context)),
     localCaStore: store.with((context) => new LocalCaRow(context)),
+    claimStore: store.with((context) => new DiscoveryClaimTable(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
     rollupStore: store.with((context) => new RollupTable(context)),
   });

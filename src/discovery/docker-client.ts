@@ -8,6 +8,7 @@ export interface ListedContainer {
   readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
+  readonly ImageID?: string;
   /** Seconds since the Unix epoch. */
   readonly Created: number;
   /** `running`, `paused`, `restarting`, … */
@@ -33,6 +34,12 @@ export interface ContainerEvent {
   readonly action: string;
   /** Of the container. */
   readonly id: string;
+}
+
+/** What came with an image. */
+export interface ImageFacts {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** A reason that a person can act on. */
@@ -66,9 +73,9 @@ export class DockerClient {
     };
   }
 
-  /** Also those that are paused or restart, which have no address. */
+  /** Also those that are stopped. */
   async containers(): Promise<readonly ListedContainer[]> {
-    const found = await this.#json("/containers/json", { filters: { status: ["running"] } });
+    const found = await this.#json("/containers/json", { all: true });
     if (!Array.isArray(found))
       throw new DockerError("the answer is no list of containers: this is not Docker's API");
     return found as readonly ListedContainer[];
@@ -79,11 +86,20 @@ export class DockerClient {
     const found = (await this.#json(`/containers/${encodeURIComponent(id)}${ONE}`, {})) as {
       readonly Config?: { readonly Env?: readonly string[] | null };
     } | null;
+    return found === null ? null : variablesOf(found.Config?.Env);
+  }
+
+  /** Null: it is gone, or the proxy in front of the socket denies the request. */
+  async image(id: string): Promise<ImageFacts | null> {
+    const found = (await this.#json(`/images/${encodeURIComponent(id)}${ONE}`, {})) as {
+      readonly Config?: {
+        readonly Labels?: Readonly<Record<string, string>> | null;
+        readonly Env?: readonly string[] | null;
+      } | null;
+    } | null;
     if (found === null) return null;
-    const lines = found.Config?.Env ?? [];
-    return Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
-    );
+    const { Labels: labels, Env: environment } = found.Config ?? {};
+    return { labels: labels ?? {}, environment: variablesOf(environment) };
   }
 
   /** Calls `onEvent` for each event that may change what is served, until the connection ends or `signal` is aborted. */
@@ -107,10 +123,10 @@ export class DockerClient {
     }
   }
 
-  /** Null for a container that is gone. */
+  /** Null for what is gone. */
   async #json(path: string, query: object): Promise<unknown> {
     const response = await this.#get(path, query, AbortSignal.timeout(ANSWER_MS));
-    if (response.status === 404) return null;
+    if (!response.ok) return null;
     const bytes = await response.arrayBuffer().catch((error: unknown) => {
       throw this.#explained(error);
     });
@@ -132,7 +148,9 @@ export class DockerClient {
     }).catch((error: unknown) => {
       throw this.#explained(error);
     });
-    if (response.ok || (response.status === 404 && path.endsWith(ONE))) return response;
+    const isGone = response.status === 404 && path.endsWith(ONE);
+    const isDenied = response.status === 403 && path.startsWith("/images/");
+    if (response.ok || isGone || isDenied) return response;
     await response.body?.cancel();
     const hint =
       response.status === 403
@@ -160,6 +178,14 @@ export class DockerClient {
     return new DockerError(`${this.#endpoint} cannot be reached: ${message}`);
   }
 }
+
+const variablesOf = (lines: readonly string[] | null = []): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    (lines ?? []).map((line) => [
+      line.slice(0, line.indexOf("=")),
+      line.slice(line.indexOf("=") + 1),
+    ]),
+  );
 
 function mayOpen(path: string): boolean {
   try {
