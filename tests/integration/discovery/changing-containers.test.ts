@@ -113,6 +113,8 @@ function runOne(owner: Owner): void {
 }
 
 const squatters: string[] = [];
+/** Of the container that was renamed last. */
+let lastName = "";
 
 const changes: Readonly<Record<string, () => void>> = {
   scale: () => {
@@ -126,6 +128,7 @@ const changes: Readonly<Record<string, () => void>> = {
     const next = `renamed-${++count}`;
     docker.rename(name, next);
     owner.names = [...others, next];
+    lastName = next;
   },
   recreate: () => {
     const owner = random.pick(owners);
@@ -180,6 +183,10 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
     return (await (await fetch(url, { headers: { host } })).text()) === host;
   };
   await eventually(async () => (await Promise.all(owners.map(isServed))).every(Boolean));
+  const isRenamed = async () => {
+    const [{ sites }] = await gateway.ok("GET", "/api/v1/discovery");
+    return sites.some(({ from }: { from: string }) => from.split(/[ ,]+/).includes(lastName));
+  };
   const seen: Seen = { requests: 0, failed: [] };
   const counts: Record<string, number> = {};
   let session = new AbortController();
@@ -197,6 +204,8 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
       session = new AbortController();
       running = load(seen, session.signal);
     } else changes[kind]?.();
+    // Renamed and recreated before it was looked at, a container is another one.
+    if (kind === "rename") await eventually(isRenamed);
     // Some changes are one burst, and others are seen one by one.
     await Bun.sleep(random.chance(0.3) ? 20 : 450);
     if (seen.failed.length > before)

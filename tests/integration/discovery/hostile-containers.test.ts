@@ -1,5 +1,7 @@
 // Containers that want what another one has: no order of arrival and no restart gives it to them.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
 import { DockerApi, type FakeContainer } from "../../support/docker-api.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
@@ -353,4 +355,51 @@ test("a container that is gone for a moment, or stopped, loses nothing; a rename
   });
   expect(await visit("kept.test")).toBe("owner");
   await says("thief", "kept.test is served already, by container renamed");
+});
+
+test("the first start after an upgrade: who is served keeps its host and its objects", async () => {
+  for (const { name } of docker.containers) docker.end(name);
+  docker.run(
+    container("served", router("served", "Host(`served.test`)")),
+    container("plain", sluice("plain.test")),
+  );
+  await eventually(async () => (await visit("served.test")) === "owner");
+  await eventually(async () => (await visit("plain.test")) === "owner");
+  const idsOf = async () =>
+    (await gateway.ok("GET", "/api/v1/routes")).map(({ id }: { id: string }) => id).toSorted();
+  const before = await idsOf();
+  await gateway.kill9();
+  // As the migration leaves it.
+  const database = new Database(join(gateway.dataDir, "sluice.db"));
+  database.run("DELETE FROM discovery_claims");
+  database.close();
+  docker.run(
+    hostile(router("served", "Host(`served.test`)"), older),
+    container("thief-2", sluice("plain.test"), { ports: [thief.port ?? 0], created: 1 }),
+  );
+  await gateway.start();
+  await eventually(async () => (await visit("served.test")) === "owner");
+  let isKnown = false;
+  while (!isKnown) {
+    for (const host of ["served.test", "plain.test"]) expect(await visit(host)).toBe("owner");
+    isKnown = (await problems("thief")).includes("served.test is served already");
+  }
+  await says("thief-2", "plain.test is served already, by container plain");
+  expect(await idsOf()).toEqual(before);
+});
+
+test("what a person's object refers to stays, switched off, and blocks no other container", async () => {
+  docker.run(container("gone", sluice("gone.test")));
+  await eventually(async () => (await visit("gone.test")) === "owner");
+  const applications: { name: string; service: { id: string } }[] = await gateway.ok(
+    "GET",
+    "/api/v1/applications",
+  );
+  const service_id = applications.find(({ name }) => name === "gone")?.service.id;
+  const config = {};
+  await gateway.ok("POST", "/api/v1/plugins", { name: "transform", service_id, config });
+  docker.end("gone");
+  await eventually(async () => (await visit("gone.test")) === "404");
+  docker.run(container("next", sluice("gone.test")));
+  await eventually(async () => (await visit("gone.test")) === "owner");
 });
