@@ -92,6 +92,7 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly overrideStore?: OverrideStore;
   /** The root of the local CA. Default: none at the start. */
   readonly localCaStore?: LocalCaStore;
+  readonly claimStore?: DiscoveryOptions["claimStore"];
   /** All plugins. */
   readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;

@@ -178,6 +178,9 @@ export class PartFinder {
 
   #isForeign(route: Route, domains: readonly string[]): boolean {
     if (!route.hosts.some((host) => domains.includes(host.toLowerCase()))) return false;
+    const { managed_by } = this.#options.application;
+    // Of a container that is gone: it stays, switched off, because a person's object refers to it.
+    if (managed_by !== undefined && route.managed_by === managed_by && !route.enabled) return false;
     return !this.#own.has(route.id) && ![...this.#ids.values()].includes(route.id);
   }
 

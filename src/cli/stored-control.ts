@@ -6,6 +6,7 @@ import {
 } from "../control-plane.ts";
 import { CredentialUseTable } from "../store/credentials.ts";
 import { HealthOverrideRow } from "../store/health-overrides.ts";
+import { DiscoveryClaimTable } from "../store/discovery-claims.ts";
 import { LocalCaRow } from "../store/local-ca.ts";
 import { LoginFailureTable } from "../store/login-failures.ts";
 import { RevisionTable } from "../store/revisions.ts";
@@ -29,6 +30,7 @@ export type ControlParts = Omit<
   | "loginFailureStore"
   | "overrideStore"
   | "localCaStore"
+  | "claimStore"
   | "rollupStore"
 > &
   Partial<Pick<ControlPlaneOptions, "instanceId" | "store">>;
@@ -46,6 +48,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     overrideStore: store.with((context) => new HealthOverrideRow(context)),
     localCaStore: store.with((context) => new LocalCaRow(context)),
     loginFailureStore: store.with((context) => new LoginFailureTable(context)),
+    claimStore: store.with((context) => new DiscoveryClaimTable(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
     rollupStore: store.with((context) => new RollupTable(context)),
   });

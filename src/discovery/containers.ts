@@ -1,11 +1,12 @@
 // Running containers as sites: which are one service, and whose labels they have; sends no request.
 import type { Document } from "../control/body.ts";
 import type { SharedPorts } from "../import/traefik/entry-points.ts";
-import { mergeDynamic } from "../import/traefik/merge.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import type { TextCheck } from "../model/object-rules.ts";
 import type { Steps } from "../pace.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { Claims, Owner } from "./claims.ts";
+import { Definitions } from "./definitions.ts";
 import type { ListedContainer } from "./docker-client.ts";
 import {
   dynamicOf,
@@ -30,6 +31,11 @@ export interface Discovered {
   readonly environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly sharedPorts: SharedPorts;
   readonly regex: TextCheck;
+  /** The mark of its objects. */
+  readonly source: string;
+  readonly claims: Claims;
+  /** `10.0.0.2` and `10.0.0.2 80`: targets of what was served before anything was claimed. */
+  readonly served: ReadonlySet<string>;
 }
 
 export interface ContainerContext extends Discovered {
@@ -41,6 +47,7 @@ export interface ContainerContext extends Discovered {
 }
 
 interface Group {
+  readonly owner: Owner;
   readonly name: string;
   readonly dialect: LabelDialect;
   readonly members: readonly ListedContainer[];
@@ -49,7 +56,7 @@ interface Group {
 const nameOf = ({ Names: [name = ""], Id }: ListedContainer): string =>
   name.replace(/^\//, "") || Id.slice(0, 12);
 
-/** The sites of all containers, the oldest first, and what cannot be served. */
+/** The sites of all containers, those with claims first, and what cannot be served. */
 export function* sitesOf(
   containers: readonly ListedContainer[],
   discovered: Discovered,
@@ -62,7 +69,7 @@ export function* sitesOf(
     stateOf: (container) => stateOf(container, stopping),
   };
   const inOrder = containers.toSorted((a, b) => a.Created - b.Created || (a.Id < b.Id ? -1 : 1));
-  const groups = groupsOf(inOrder, discovered);
+  const groups = inOrderOfClaims(groupsOf(inOrder, discovered), context);
   const foreign = yield* foreignOf(groups, context);
   const sites: RankedSite[] = [];
   for (const group of groups) {
@@ -96,43 +103,115 @@ function stateOf({ Id, Status }: ListedContainer, stopping: ReadonlySet<string>)
   return stopping.has(Id) ? { weight: 0 } : {};
 }
 
-/** Containers of one service of compose or Swarm, or with equal labels, serve together. */
+/** Compose's project and service, or Swarm's service; null: none. */
+function composedOf({
+  Labels: labels,
+}: ListedContainer): (Owner & { readonly name: string }) | null {
+  const {
+    "com.docker.compose.project": project,
+    "com.docker.compose.service": service,
+    "com.docker.swarm.service.name": swarm,
+  } = labels ?? {};
+  if (project !== undefined && service !== undefined)
+    return {
+      key: `compose ${project}/${service}`,
+      realm: `compose ${project}`,
+      name: `${project}-${service}`,
+    };
+  return swarm === undefined
+    ? null
+    : { key: `swarm ${swarm}`, realm: `swarm ${swarm}`, name: swarm };
+}
+
+/** Who has what a container claims. */
+export function ownerOf(container: ListedContainer): Owner {
+  const key = `container ${nameOf(container)}`;
+  return composedOf(container) ?? { key, realm: key };
+}
+
+/** Containers of one service of compose or Swarm serve together; all others alone, also with equal labels. */
 function groupsOf(
   containers: readonly ListedContainer[],
   { rules, environments }: Discovered,
 ): readonly Group[] {
-  const groups = new Map<
-    string,
-    { name: string; dialect: LabelDialect; members: ListedContainer[] }
-  >();
+  const groups = new Map<string, Group & { readonly members: ListedContainer[] }>();
   for (const container of containers) {
-    const environment = environments.get(container.Id);
-    const dialect = dialectOf(container, environment, rules.labels);
+    const dialect = dialectOf(container, environments.get(container.Id), rules.labels);
     if (dialect === null) continue;
-    const labels = container.Labels ?? {};
-    const project = labels["com.docker.compose.project"];
-    const service = labels["com.docker.compose.service"];
-    const swarm = labels["com.docker.swarm.service.name"];
-    const composed =
-      project === undefined || service === undefined ? swarm : `${project}-${service}`;
-    const own = Object.entries({ ...labels, ...environment }).filter(([key]) =>
-      /^(?:sluice\.|traefik\.|caddy|VIRTUAL_|LETSENCRYPT_)/i.test(key),
-    );
-    const key = composed ?? JSON.stringify(own.toSorted());
-    const group = groups.get(key) ?? { name: composed ?? nameOf(container), dialect, members: [] };
+    const owner = ownerOf(container);
+    const name = composedOf(container)?.name ?? nameOf(container);
+    const group = groups.get(owner.key) ?? { owner, name, dialect, members: [] };
     group.members.push(container);
-    groups.set(key, group);
+    groups.set(owner.key, group);
   }
   return [...groups.values()];
+}
+
+/** First who has claims; before anything was claimed, who is served. Then by age. */
+function inOrderOfClaims(groups: readonly Group[], context: ContainerContext): readonly Group[] {
+  const { claims, served } = context;
+  const holders = claims.holders();
+  const isServed = (container: ListedContainer) => {
+    const reach = reachOf(container, null, context);
+    if (typeof reach === "string") return false;
+    const ports = exposedPorts(container);
+    return ports.length === 0
+      ? served.has(reach.host)
+      : ports.some((port) => served.has(`${reach.host} ${reach.portOf(port)}`));
+  };
+  const isFirst = ({ owner, members }: Group) =>
+    holders.has(owner.key) || (served.size > 0 && members.some(isServed));
+  const first = new Set(groups.filter(isFirst));
+  return [...first, ...groups.filter((group) => !first.has(group))];
 }
 
 const fromOf = (members: readonly ListedContainer[]) =>
   `container ${members.map(nameOf).join(", ")}`;
 
-function sitesOfOwn({ name, members }: Group, context: ContainerContext): readonly Site[] {
-  const { plugins, rules } = context;
+function sitesOfOwn(group: Group, context: ContainerContext): readonly Site[] {
+  const { owner, name, members } = group;
+  const { plugins, rules, claims } = context;
   const labels = readLabels(members[0]?.Labels ?? {}, { plugins, allowedPlugins: rules.plugins });
-  return ownSites({ name: labels.name ?? name, from: fromOf(members), labels, members }, context);
+  const sites = ownSites(
+    { name: labels.name ?? name, from: fromOf(members), labels, members },
+    context,
+  );
+  const root = claims.rootOf(owner);
+  return withOthersSaid(
+    sites.map((site, index) => ({
+      ...site,
+      owner: { ...owner, root: index === 0 ? root : `${root} ${index}`, definitions: [] },
+    })),
+    group,
+    context,
+  );
+}
+
+/** Labels of proxies only. */
+const meantOf = ({ Labels, Id }: ListedContainer, { environments }: Discovered): unknown =>
+  Object.entries({ ...Labels, ...environments.get(Id) })
+    .filter(([key]) => /^(?:sluice\.|traefik\.|caddy|VIRTUAL_|LETSENCRYPT_)/i.test(key))
+    .toSorted();
+
+/** Says which containers of a service have other labels than the first one. */
+function withOthersSaid(
+  [first, ...rest]: readonly Site[],
+  { members: [decides, ...others] }: Group,
+  context: ContainerContext,
+): readonly Site[] {
+  if (first === undefined || decides === undefined) return [];
+  const own = meantOf(decides, context);
+  const unlike = others.filter((other) => !Bun.deepEquals(meantOf(other, context), own));
+  const problems = unlike.map(
+    (other) => `${nameOf(other)} has other labels than ${nameOf(decides)}, which decides`,
+  );
+  return [{ ...first, problems: [...first.problems, ...problems] }, ...rest];
+}
+
+interface ReadGroup {
+  readonly group: Group;
+  readonly foreign: ForeignGroup;
+  readonly own: NonNullable<ReturnType<typeof dynamicOf>>;
 }
 
 /** Those of other proxies, whose routers may name what another container defines. */
@@ -141,13 +220,10 @@ function* foreignOf(
   context: ContainerContext,
 ): Steps<ReadonlyMap<Group, readonly RankedSite[]>> {
   const found = new Map<Group, readonly RankedSite[]>();
-  const read: {
-    readonly group: Group;
-    readonly foreign: ForeignGroup;
-    readonly own: NonNullable<ReturnType<typeof dynamicOf>>;
-  }[] = [];
+  const read: ReadGroup[] = [];
+  const { rules, plugins, regex, sharedPorts, claims, source } = context;
   for (const group of groups) {
-    const { dialect, name, members } = group;
+    const { dialect, name, members, owner } = group;
     yield;
     if (dialect === "sluice") continue;
     const from = fromOf(members);
@@ -156,21 +232,45 @@ function* foreignOf(
       name,
       from,
       dialect,
+      root: `${source} ${claims.rootOf(owner)}`,
       members: reached.filter((one) => typeof one !== "string"),
     };
-    const own = dynamicOf(foreign, context.rules.expose_by_default);
+    const own = dynamicOf(foreign, rules.expose_by_default);
     const problems = reached.filter((one) => typeof one === "string");
     if (own !== null) read.push({ group, foreign, own });
     else if (foreign.members.length === 0)
-      found.set(group, [{ site: { from, document: {}, problems }, ranked: [] }]);
+      found.set(group, [
+        {
+          site: { from, document: {}, problems, owner: { ...owner, root: "", definitions: [] } },
+          ranked: [],
+        },
+      ]);
   }
-  const { dynamic: others } = mergeDynamic(read.map(({ own }) => own.dynamic));
-  const addresses = new Set(
-    read.flatMap(({ foreign }) => foreign.members.map(({ address }) => address)),
+  const definitions = new Definitions(
+    read.map(({ group, own }) => ({ owner: group.owner, dynamic: own.dynamic })),
   );
+  const realms = Map.groupBy(read, ({ group }) => group.owner.realm);
   for (const { group, foreign, own } of read) {
-    const all = { ...context, others, addresses };
-    found.set(group, [yield* foreignSite(foreign, own, all)]);
+    const realm = realms.get(group.owner.realm) ?? [];
+    const { others, problems } = definitions.for(group.owner, own.dynamic);
+    const { site, ranked } = yield* foreignSite(foreign, own, {
+      rules,
+      plugins,
+      regex,
+      others,
+      sharedPorts,
+      members: realm.flatMap((one) => one.foreign.members),
+    });
+    const owner = {
+      ...group.owner,
+      root: claims.rootOf(group.owner),
+      definitions: definitions.claimsOf(group.owner, own.dynamic),
+    };
+    const whole = { ...site, owner, problems: [...problems, ...site.problems] };
+    found.set(
+      group,
+      withOthersSaid([whole], group, context).map((each) => ({ site: each, ranked })),
+    );
     yield;
   }
   return found;

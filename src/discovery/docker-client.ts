@@ -12,6 +12,7 @@ export interface ListedContainer {
   readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
+  readonly ImageID?: string;
   /** Seconds since the Unix epoch. */
   readonly Created: number;
   /** `running`, `paused`, `restarting`, … */
@@ -37,6 +38,12 @@ export interface ContainerEvent {
   readonly action: string;
   /** Of the container. */
   readonly id: string;
+}
+
+/** What came with an image. */
+export interface ImageFacts {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** A reason that a person can act on. */
@@ -74,9 +81,9 @@ export class DockerClient {
     };
   }
 
-  /** Also those that are paused or restart, which have no address. */
+  /** Also those that are stopped. */
   async containers(): Promise<readonly ListedContainer[]> {
-    const found = await this.#json("/containers/json", { filters: { status: ["running"] } });
+    const found = await this.#json("/containers/json", { all: true });
     if (!Array.isArray(found))
       throw new DockerError("the answer is no list of containers: this is not Docker's API");
     return found.map(listed);
@@ -87,11 +94,20 @@ export class DockerClient {
     const found = (await this.#json(`/containers/${encodeURIComponent(id)}${ONE}`, {})) as {
       readonly Config?: { readonly Env?: readonly string[] | null };
     } | null;
+    return found === null ? null : variablesOf(found.Config?.Env);
+  }
+
+  /** Null: it is gone, or the proxy in front of the socket denies the request. */
+  async image(id: string): Promise<ImageFacts | null> {
+    const found = (await this.#json(`/images/${encodeURIComponent(id)}${ONE}`, {})) as {
+      readonly Config?: {
+        readonly Labels?: Readonly<Record<string, string>> | null;
+        readonly Env?: readonly string[] | null;
+      } | null;
+    } | null;
     if (found === null) return null;
-    const lines = found.Config?.Env ?? [];
-    return Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
-    );
+    const { Labels: labels, Env: environment } = found.Config ?? {};
+    return { labels: labels ?? {}, environment: variablesOf(environment) };
   }
 
   /** Calls `onEvent` for each event that may change what is served, until the connection ends or `signal` is aborted. */
@@ -127,10 +143,10 @@ export class DockerClient {
     }
   }
 
-  /** Null for a container that is gone. */
+  /** Null for what is gone. */
   async #json(path: string, query: object): Promise<unknown> {
     const response = await this.#get(path, query, AbortSignal.timeout(this.#answerMs));
-    return response.status === 404 ? null : await this.#parsed(response, path);
+    return response.ok ? await this.#parsed(response, path) : null;
   }
 
   async #parsed(response: Response, path: string): Promise<unknown> {
@@ -153,7 +169,9 @@ export class DockerClient {
     for (let attempt = 1; ; attempt++) {
       const api = await this.#negotiated();
       const response = await this.#send(`${api}${path}${search}`, path, signal);
-      if (response.ok || (response.status === 404 && path.endsWith(ONE))) return response;
+      const isGone = response.status === 404 && path.endsWith(ONE);
+      const isDenied = response.status === 403 && path.startsWith("/images/");
+      if (response.ok || isGone || isDenied) return response;
       const said = await this.#said(response, path);
       const other = response.status === 400 ? complainedVersion(said) : null;
       // The daemon was updated, or `/version` was denied.
@@ -257,6 +275,14 @@ function listed(found: unknown): ListedContainer {
     Status: Status ?? "",
   };
 }
+
+const variablesOf = (lines: readonly string[] | null = []): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    (lines ?? []).map((line) => [
+      line.slice(0, line.indexOf("=")),
+      line.slice(line.indexOf("=") + 1),
+    ]),
+  );
 
 function mayOpen(path: string): boolean {
   try {

@@ -12,6 +12,7 @@ import {
   type ListedContainer,
 } from "./docker-client.ts";
 import type { SourceView } from "./discovery.ts";
+import type { Images, OfContainers } from "./images.ts";
 import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
 
 /** A burst of events is one change. */
@@ -48,6 +49,7 @@ export class DockerSource {
   readonly #source: ManagedSource;
   readonly #stopping = new Set<string>();
   readonly #known = new Map<string, Readonly<Record<string, string>>>();
+  #images: Images | null = null;
   #rules: Discovery["docker"] | null = null;
   #client: DockerClient | null = null;
   #session = new AbortController();
@@ -97,6 +99,7 @@ export class DockerSource {
     this.#timer = null;
     this.#again = null;
     this.#client = null;
+    this.#images = null;
   }
 
   #configure(): void {
@@ -184,8 +187,9 @@ export class DockerSource {
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
     await this.#serve(containers);
-    const problem = this.#eventProblem;
-    this.#view = { ...this.#view, state: problem === null ? "connected" : "failed", problem };
+    const failure = this.#eventProblem;
+    const problem = failure ?? this.#images?.problem ?? null;
+    this.#view = { ...this.#view, state: failure === null ? "connected" : "failed", problem };
   }
 
   #lookAgain(isListed: boolean): void {
@@ -197,22 +201,46 @@ export class DockerSource {
     }, ms);
   }
 
-  async #serve(containers: readonly ListedContainer[]): Promise<void> {
-    const { changes, clock, log, plugins, regexes } = this.#options;
+  async #serve(listed: readonly ListedContainer[]): Promise<void> {
+    const { changes, clock, log, plugins, regexes, owner, claimStore } = this.#options;
+    const rules = changes.config.settings.discovery.docker;
+    const read = await this.#ofPeople(listed, rules);
+    const containers = read.containers.filter(({ State }) => State === "running");
+    const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
+    const [{ sitesOf, ownerOf }, { sharedPortsOf }, { Claims }] = await Promise.all([
+      converters(),
+      entryPoints(),
+      import("./claims.ts"),
+    ]);
+    const claims = new Claims(owner, claimStore?.load(owner) ?? [], {
+      owners: new Map(read.containers.map((container) => [container.Id, ownerOf(container)])),
+      stopped: new Set(
+        read.containers.filter((one) => !containers.includes(one)).map(({ Id }) => Id),
+      ),
+      now: clock.now(),
+      keptMs: rules.claim_seconds * 1000,
+    });
     const context = {
-      rules: changes.config.settings.discovery.docker,
+      rules,
       plugins,
       hostname: this.#options.hostname ?? hostname(),
       stopping: this.#stopping,
-      environments: await this.#environments(containers),
+      environments: read.environments,
+      sharedPorts: sharedPortsOf(changes.config),
+      source: owner,
+      claims,
+      served: new Set(
+        claims.isFirst
+          ? [...changes.config.targets.values()]
+              .filter(({ managed_by }) => managed_by === owner)
+              .flatMap(({ host, port }) => [host, `${host} ${port}`])
+          : [],
+      ),
     };
-    const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
-    const [{ sitesOf }, { sharedPortsOf }] = await Promise.all([converters(), entryPoints()]);
-    const sharedPorts = sharedPortsOf(changes.config);
     const wanted = await regexes.run((regex) =>
-      new Pace(SLICE).run(sitesOf(containers, { ...context, sharedPorts, regex })),
+      new Pace(SLICE).run(sitesOf(containers, { ...context, regex })),
     );
-    const sites = await this.#source.apply(wanted);
+    const sites = await this.#source.apply(wanted, claims);
     for (const { from, problems } of sites)
       if (problems.length > 0 && old.get(from) !== problems.join("; "))
         log.warn("what a container's labels say is not served, or not all of it", {
@@ -221,6 +249,22 @@ export class DockerSource {
         });
     const looked_at = new Date(clock.now()).toISOString();
     this.#view = { ...this.#view, looked_at, found: containers.length, sites };
+  }
+
+  /** Containers without what came with their images. */
+  async #ofPeople(
+    containers: readonly ListedContainer[],
+    rules: Discovery["docker"],
+  ): Promise<OfContainers> {
+    const found = { containers, environments: await this.#environments(containers) };
+    const client = this.#client;
+    if (client === null) return found;
+    const before = this.#images?.problem ?? null;
+    this.#images ??= new (await import("./images.ts")).Images();
+    const read = await this.#images.without(found, rules, (id) => client.image(id));
+    const { problem } = this.#images;
+    if (problem !== null && problem !== before) this.#options.log.warn(problem);
+    return read;
   }
 
   /** Variables of containers without labels, if a language of the settings needs them; they never change. */

@@ -36,6 +36,8 @@ export interface ForeignContainer {
 export interface ForeignGroup {
   readonly name: string;
   readonly from: string;
+  /** What the ids of its objects derive from. */
+  readonly root: string;
   readonly dialect: Exclude<LabelDialect, "sluice">;
   readonly members: readonly ForeignContainer[];
 }
@@ -52,21 +54,20 @@ export function dynamicOf(
   { members, dialect, name }: ForeignGroup,
   isExposedByDefault: boolean,
 ): Converted | null {
-  const all = members.map((container) => readLabels(dialect, { ...container, name }));
+  // The labels of one count for all: a service is redeployed container by container.
+  const { labels = {}, environment = {} } = members[0] ?? {};
+  const all = members.map((one) => readLabels(dialect, { ...one, labels, environment, name }));
   const [first] = all;
   if (first === undefined) return null;
   const isOn = first.isEnabled ?? (dialect !== "traefik" || isExposedByDefault);
   if (!isOn) return null;
-  const { dynamic, conflicts } = mergeDynamic(all.map((one) => one.dynamic));
+  const { dynamic } = mergeDynamic(all.map((one) => one.dynamic));
   const { udp, ...rest } = dynamic;
   const isOther = isDocument(udp) && entriesIn(udp, "routers") > 0;
   const problems = isOther
     ? ["UDP routers need ports of their own, which labels cannot open: add stream routes"]
     : [];
-  const differing = conflicts.map(
-    (which) => `${which}: the containers define it differently, and the oldest one decides`,
-  );
-  return { ...first, dynamic: rest, problems: [...first.problems, ...differing, ...problems] };
+  return { ...first, dynamic: rest, problems: [...first.problems, ...problems] };
 }
 
 function readLabels(dialect: ForeignGroup["dialect"], container: ForeignContainer): Converted {
@@ -86,10 +87,10 @@ const entriesIn = (part: Document, kind: string): number =>
 export interface ForeignContext {
   readonly rules: Discovery["docker"];
   readonly plugins: PluginCatalogue;
-  /** Services and middlewares of all containers, which routers may name. */
+  /** Services and middlewares of other containers, which its routers may name. */
   readonly others: Document;
-  /** Addresses of all containers: a target is always one of them. */
-  readonly addresses: ReadonlySet<string>;
+  /** Containers that its targets may be: its own, and those of its compose project. */
+  readonly members: readonly ForeignContainer[];
   readonly sharedPorts: SharedPorts;
   readonly regex: TextCheck;
 }
@@ -114,13 +115,13 @@ export function* foreignSite(
   own: Converted,
   context: ForeignContext,
 ): Steps<RankedSite> {
-  const { from } = group;
+  const { from, root } = group;
   const refused = (problems: readonly string[]): RankedSite => ({
     site: { from, document: {}, problems },
     ranked: [],
   });
   const report = new Report();
-  const output = new Output(`discovery ${from}`, report, context);
+  const output = new Output(`discovery ${root}`, report, context);
   try {
     const ranked = convertTraefik(withOthers(own.dynamic, context.others), output, {
       closed: own.closed,
@@ -140,7 +141,7 @@ export function* foreignSite(
     ];
     const refusal = refusalOf(document, context);
     if (refusal !== null) return refused([refusal, ...problems]);
-    const found = within(document, group, context);
+    const found = within(document, context);
     const site = { from, document: found.document, problems: [...problems, ...found.problems] };
     return { site, ranked: group.dialect === "traefik" ? ranked : [] };
   } catch (error) {
@@ -151,25 +152,17 @@ export function* foreignSite(
 
 const ABOUT_ACME = /^(?:account |certificate for )/;
 
-/** Traefik finds services and middlewares of other containers. */
+/** Traefik finds services and middlewares of other containers. Its own definitions come first, and its routers alone. */
 function withOthers(own: Document, others: Document): Document {
-  const hasAll = SECTIONS.every((section) => {
-    const part = asDocument(own[section]);
-    const known = { ...asDocument(part["services"]), ...asDocument(part["middlewares"]) };
-    return Object.values(asDocument(part["routers"])).every((router) => {
-      if (!isDocument(router)) return true;
-      const named = [router["service"], ...((router["middlewares"] ?? []) as unknown[])];
-      return named.every((name) => Object.hasOwn(known, String(name)));
-    });
+  const parts = SECTIONS.map((section) => {
+    const [mine, theirs] = [asDocument(own[section]), asDocument(others[section])];
+    const joined = Object.keys(theirs).map((kind) => [
+      kind,
+      { ...asDocument(theirs[kind]), ...asDocument(mine[kind]) },
+    ]);
+    return [section, { ...mine, ...Object.fromEntries(joined) }];
   });
-  if (hasAll) return own;
-  const { dynamic } = mergeDynamic([own, others]);
-  return Object.fromEntries(
-    SECTIONS.map((section) => {
-      const routers = asDocument(asDocument(own[section])["routers"]);
-      return [section, { ...asDocument(dynamic[section]), routers }];
-    }),
-  );
+  return Object.fromEntries(parts);
 }
 
 const SECTIONS = ["http", "tcp"];
@@ -177,15 +170,12 @@ const SECTIONS = ["http", "tcp"];
 const asDocument = (value: unknown): Document => (isDocument(value) ? value : {});
 
 /** The first thing that labels may not do; null: none. */
-function refusalOf(
-  document: Site["document"],
-  { rules, addresses }: ForeignContext,
-): string | null {
+function refusalOf(document: Site["document"], { rules, members }: ForeignContext): string | null {
   const { routes = [], stream_routes: streams = [], plugins = [], targets = [] } = document;
   for (const { hosts, sni } of [...routes, ...streams]) {
     const names = (hosts ?? sni ?? []) as readonly string[];
     if (names.length === 0 || names.includes("*")) return "a route of labels needs a host";
-    const foreign = names.find((host) => !isAllowed(host, rules.host_suffixes, true));
+    const foreign = names.find((host) => !mayHave(host, rules));
     if (foreign !== undefined) return `the settings do not allow labels to use the host ${foreign}`;
   }
   const plugin = plugins.find(
@@ -193,10 +183,19 @@ function refusalOf(
   );
   if (plugin !== undefined)
     return `it needs the plugin ${String(plugin["name"])}, which the settings do not allow labels to use`;
+  const addresses = new Set(members.map(({ address }) => address));
   const away = targets.find(({ host }) => !addresses.has(String(host)));
   return away === undefined
     ? null
-    : `its target ${String(away["host"])} is not the address of a container`;
+    : `its target ${String(away["host"])} is not the address of a container of its own`;
+}
+
+/** Whether the settings let labels use a host, or a wildcard. */
+export function mayHave(host: string, rules: Discovery["docker"]): boolean {
+  const covers = (name: string) => host.startsWith("*.") && name.endsWith(host.slice(1));
+  const { host_suffixes: suffixes, reserved_hosts: reserved } = rules;
+  const isReserved = isAllowed(host, reserved, false) || reserved.some(covers);
+  return isAllowed(host, suffixes, true) && !isReserved;
 }
 
 /** Whether a host is one of the domains, or below. `isAll`: no domain means any. */
@@ -212,8 +211,7 @@ export function isAllowed(host: string, suffixes: readonly string[], isAll: bool
 /** Only what a container may have, with its ports and states. */
 function within(
   document: Site["document"],
-  { members }: ForeignGroup,
-  { rules }: ForeignContext,
+  { rules, members }: ForeignContext,
 ): Pick<Site, "document" | "problems"> {
   const problems: string[] = [];
   const kept = Object.entries(document).filter(([name]) => COLLECTIONS.includes(name));

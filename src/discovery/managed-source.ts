@@ -1,10 +1,9 @@
 // Keeps objects of the configuration as a source describes them: writes its own, deletes what it no longer has, leaves all others alone.
-import { createHash } from "node:crypto";
 import type { Applications } from "../applications/applications.ts";
 import type { Sign } from "../applications/reconcile.ts";
 import type { Document } from "../control/body.ts";
 import type { Changes } from "../control/change.ts";
-import type { ChangeEvent } from "../control/change-contract.ts";
+import { type ChangeEvent, OlderNodes } from "../control/change-contract.ts";
 import type { Draft } from "../control/draft.ts";
 import type { Actor } from "../control/principal.ts";
 
@@ -13,6 +12,7 @@ import { createImportNormalizers } from "../import/transfer/import-normalizers.t
 import { applySteps } from "../import/transfer/plan.ts";
 import { referenceOf } from "../model/application.ts";
 import { ApiError } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -25,8 +25,10 @@ import { Pace, type Steps } from "../pace.ts";
 import { idsAt } from "../model/resource.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { RegexChecker } from "../snapshot/regex-thread.ts";
+import type { Claims, ClaimStore } from "./claims.ts";
+import { type Item, itemOf, itemsOf, labelIn, OBJECT, summaryOf } from "./items.ts";
 import { Places } from "./places.ts";
-import { type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
+import { claimedBy, claimsOf, type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
 
 export interface ManagedSourceOptions {
   readonly changes: Changes;
@@ -34,6 +36,8 @@ export interface ManagedSourceOptions {
   readonly box: SecretBox;
   readonly plugins: PluginCatalogue;
   readonly regexes: RegexChecker;
+  /** Absent: claims are forgotten with the process. */
+  readonly claimStore?: ClaimStore | undefined;
 }
 
 /** What became of a site. */
@@ -52,22 +56,8 @@ export interface SiteState {
   readonly problems: readonly string[];
 }
 
-interface Item {
-  readonly collection: CollectionName;
-  readonly id: string;
-  readonly fields: Document;
-  /** Index of its site. */
-  readonly site: number;
-  /** Among all of its collection: `applications[3]`. */
-  readonly place: string;
-  /** Among those of its site. */
-  readonly placeInSite: string;
-}
-
 /** Longer work gives the event loop a turn. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
-/** The object that a message begins with. */
-const OBJECT = /^\w+\[\d+\]/;
 
 /** Begins a slice of its own, so that short work does not wait. */
 const inSlices = <T>(steps: Steps<T>): Promise<T> => new Pace(SLICE).run(steps);
@@ -129,20 +119,14 @@ export class ManagedSource {
    * Makes the configuration hold the sites, in one change. A site that cannot be served is left out and says why; the others are
    * served. Throws an ApiError when nothing can be changed at the moment.
    */
-  async apply(sites: readonly Site[]): Promise<readonly SiteState[]> {
+  async apply(sites: readonly Site[], claims?: Claims): Promise<readonly SiteState[]> {
     const problems = sites.map((site) => [...site.problems]);
     const refused = new Set<number>();
-    await inSlices(this.#refuseTaken(sites, { problems, refused }));
+    await inSlices(this.#refuseTaken(sites, { problems, refused, claims }));
     for (;;) {
       const items = await inSlices(this.#itemsOf(sites, refused));
       try {
-        await this.#options.applications.signed((sign) =>
-          this.#options.changes.run({
-            by: this.#by,
-            dryRun: false,
-            mutate: (draft, pace) => pace.run(this.#write(draft, items, sign)),
-          }),
-        );
+        await this.#change(items, claimedBy(sites, refused, claims));
         this.#written.clear();
         for (const { collection, id, fields } of items)
           if (collection === "applications") this.#written.set(id, fields);
@@ -158,10 +142,38 @@ export class ManagedSource {
     }
   }
 
+  /** Nodes of an older version know no claims: until they are upgraded, those of this node are not stored. */
+  async #change(items: readonly Item[], fact: Fact | null): Promise<void> {
+    const { applications, changes } = this.#options;
+    const run = (facts: readonly Fact[]) =>
+      applications.signed((sign) =>
+        changes.run({
+          by: this.#by,
+          dryRun: false,
+          mutate: (draft, pace) => pace.run(this.#write(draft, items, sign)),
+          facts: () => facts,
+        }),
+      );
+    try {
+      await run(fact === null ? [] : [fact]);
+    } catch (error) {
+      if (fact === null || !(error instanceof OlderNodes)) throw error;
+      await run([]);
+    }
+  }
+
   /** What others serve is theirs, and of two sites for one place the first one has it. */
   *#refuseTaken(
     sites: readonly Site[],
-    { problems, refused }: { readonly problems: string[][]; readonly refused: Set<number> },
+    {
+      problems,
+      refused,
+      claims,
+    }: {
+      readonly problems: string[][];
+      readonly refused: Set<number>;
+      readonly claims: Claims | undefined;
+    },
   ): Steps<void> {
     const { config } = this.#options.changes;
     const places = new Places(config);
@@ -172,10 +184,12 @@ export class ManagedSource {
       const double = items.find(
         ({ id, collection }) => names.has(id) && collection !== "certificates",
       );
+      const twice =
+        double === undefined ? null : `${labelIn(double)} is in ${names.get(double.id)}, too`;
       const problem =
-        double === undefined
-          ? places.problemOf(site)
-          : `${labelIn(double)} is in ${names.get(double.id)}, too`;
+        claims === undefined
+          ? (twice ?? places.problemOf(site))
+          : (places.problemOf(site) ?? claims.take(claimsOf(site)) ?? twice);
       if (problem !== null) {
         problems[index]?.push(problem);
         refused.add(index);
@@ -186,42 +200,8 @@ export class ManagedSource {
     }
   }
 
-  *#itemsOf(sites: readonly Site[], refused: ReadonlySet<number>): Steps<readonly Item[]> {
-    const items: Item[] = [];
-    const seen = new Set<string>();
-    const counts = new Map<CollectionName, number>();
-    for (const [site, { document, from }] of sites.entries()) {
-      if (refused.has(site)) continue;
-      for (const collection of collectionNames)
-        for (const [index, { id: given, ...fields }] of (document[collection] ?? []).entries()) {
-          const names = definitionOf(collection).identifiedBy.map((field) => fields[field] ?? null);
-          const isNamed = names.some((name) => name !== null);
-          const key = isNamed ? JSON.stringify(names) : `${from} ${index}`;
-          // Converters name the objects of their own documents.
-          const id = typeof given === "string" ? given : this.#idOf(collection, key);
-          // Two sites may want a certificate for the same name.
-          if (collection === "certificates" && seen.has(id)) continue;
-          seen.add(id);
-          const count = counts.get(collection) ?? 0;
-          counts.set(collection, count + 1);
-          items.push({
-            collection,
-            id,
-            fields,
-            site,
-            place: `${collection}[${count}]`,
-            placeInSite: `${collection}[${index}]`,
-          });
-          yield;
-        }
-    }
-    return items;
-  }
-
-  /** The same for the same name, whenever it is found: RFC 9562 section 5.8. */
-  #idOf(collection: CollectionName, key: string): string {
-    const hash = createHash("sha256").update(`${this.owner} ${collection} ${key}`).digest("hex");
-    return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-a${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+  #itemsOf(sites: readonly Site[], refused: ReadonlySet<number>): Steps<readonly Item[]> {
+    return itemsOf(sites, refused, { owner: this.owner, config: this.#options.changes.config });
   }
 
   *#write(draft: Draft, items: readonly Item[], sign: Sign): Steps<void> {
@@ -369,24 +349,4 @@ function* neededBy(
       for (const other of idsAt(field, object)) if (gone.has(other.id)) needed.add(other.id);
   }
   return needed;
-}
-
-/** The object that an error is about; null: none. */
-function itemOf({ message }: ApiError, items: readonly Item[]): Item | null {
-  const [place] = OBJECT.exec(message) ?? [];
-  return items.find((item) => item.place === place) ?? null;
-}
-
-const labelIn = ({ collection, fields }: Item): string =>
-  `${definitionOf(collection).word} ${JSON.stringify(fields[definitionOf(collection).nameField ?? "name"] ?? null)}`;
-
-const MAX_NAMES = 5;
-
-function summaryOf(written: readonly Item[], removed: number): string {
-  const names = [...new Set(written.map(({ fields }) => String(fields["name"] ?? "")))].filter(
-    (name) => name !== "",
-  );
-  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
-  const wrote = names.length === 0 ? [] : [`update ${names.slice(0, MAX_NAMES).join(", ")}${more}`];
-  return [...wrote, ...(removed === 0 ? [] : [`delete ${removed} objects`])].join(", ") || "update";
 }

@@ -1,6 +1,6 @@
 // Containers with labels of Sluice as objects of the configuration, within the rules of discovery; sends no request.
 import type { Document } from "../control/body.ts";
-import { isAllowed, noCertificate } from "./foreign-labels.ts";
+import { isAllowed, mayHave, noCertificate } from "./foreign-labels.ts";
 import type { LabelledSite, ReadLabels } from "./labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
 import type { ContainerContext } from "./containers.ts";
@@ -34,7 +34,7 @@ function siteOf(group: OwnGroup, site: LabelledSite, context: ContainerContext):
   const { name, from, members, labels } = group;
   const { rules } = context;
   const refused = (problems: readonly string[]): Site => ({ from, document: {}, problems });
-  const foreign = site.hosts.find((host) => !isAllowed(host, rules.host_suffixes, true));
+  const foreign = site.hosts.find((host) => !mayHave(host, rules));
   if (foreign !== undefined)
     return refused([`the settings do not allow labels to use the host ${foreign}`]);
   const problems: string[] = [];

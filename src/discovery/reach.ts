@@ -44,7 +44,10 @@ export function reachOf(
   const { NetworkMode: mode } = container.HostConfig ?? {};
   // Podman does not say which network a container has when it is the machine's own.
   const isHost = mode === "host" || (mode === undefined && Object.keys(addresses).length === 0);
-  if (isHost && tcpPorts(container).length === 0) return { host, portOf: itself };
+  if (isHost && tcpPorts(container).length === 0)
+    return rules.host_ports.length === 0
+      ? "it has the network of the machine, where labels may use no port: an admin lists those of containers in host_ports of the settings"
+      : { host, portOf: (port) => (rules.host_ports.includes(port) ? port : null) };
   const published = new Map(
     tcpPorts(container).flatMap(({ PrivatePort, PublicPort }) =>
       PublicPort === undefined ? [] : [[PrivatePort, PublicPort] as const],

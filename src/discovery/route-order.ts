@@ -11,7 +11,7 @@ export interface RankedSite {
 
 /**
  * Routes get priorities as in Traefik, which compares the routers of all containers. Two limits: a wildcard that would precede a
- * host of an older container refuses its site, because a host stays with the container that has it, and containers with labels of
+ * host that another container has already refuses its site, because a host stays with the container that has it, and containers with labels of
  * others have no priorities to compare with.
  */
 export function inTraefiksOrder(sites: readonly RankedSite[]): readonly Site[] {
@@ -21,13 +21,13 @@ export function inTraefiksOrder(sites: readonly RankedSite[]): readonly Site[] {
   });
   const found = prioritiesOf(routes.map(({ order }) => order));
   const priorities = new Map(routes.map(({ id }, at) => [id, found[at] ?? 0]));
-  const older = new Map<string, string>();
+  const older = new Map<string, Site>();
   const others = new Map<string, string>();
   for (const { site, ranked } of sites)
     if (ranked.length === 0) for (const { host } of wantedPlaces(site)) others.set(host, site.from);
   return sites.map(({ site, ranked }) => {
     const refusal = refusalOf(site, priorities, older);
-    for (const { host } of wantedPlaces(site)) if (!older.has(host)) older.set(host, site.from);
+    for (const { host } of wantedPlaces(site)) if (!older.has(host)) older.set(host, site);
     if (ranked.length === 0) return site;
     if (refusal !== null) return { ...site, document: {}, problems: [refusal, ...site.problems] };
     const document = { ...site.document, routes: prioritized(site, priorities) };
@@ -44,15 +44,21 @@ const prioritized = ({ document }: Site, priorities: Priorities): readonly Docum
     return priority === 0 ? route : { ...route, priority };
   });
 
-function refusalOf({ document, from }: Site, priorities: Priorities, older: Hosts): string | null {
+function refusalOf(
+  { document, owner }: Site,
+  priorities: Priorities,
+  older: ReadonlyMap<string, Site>,
+): string | null {
   for (const { id, name, hosts } of document["routes"] ?? []) {
     if ((priorities.get(id) ?? 0) === 0) continue;
     for (const host of hosts as readonly string[]) {
       if (!host.startsWith("*.")) continue;
-      const [below, owner] =
-        [...older].find(([one, by]) => by !== from && one.endsWith(host.slice(1))) ?? [];
+      const [below, other] =
+        [...older].find(
+          ([one, site]) => site.owner?.realm !== owner?.realm && one.endsWith(host.slice(1)),
+        ) ?? [];
       if (below !== undefined)
-        return `route ${String(name)}: ${host} would precede ${below} of ${owner}, which is older: give its router a lower priority`;
+        return `route ${String(name)}: ${host} would precede ${below} of ${other?.from}, which has it already: give its router a lower priority`;
     }
   }
   return null;

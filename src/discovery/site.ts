@@ -1,6 +1,8 @@
 // What a source finds: sites as configuration documents; knows no source.
 import type { Document } from "../control/body.ts";
 import { portsOf } from "../model/stream-route.ts";
+import type { Fact } from "../model/fact.ts";
+import type { Claims, Owner, WantedClaim } from "./claims.ts";
 
 /** What one container, or one file, adds to the configuration. */
 export interface Site {
@@ -10,8 +12,17 @@ export interface Site {
   readonly document: Readonly<Record<string, readonly Document[]>>;
   /** One sentence each about what is not served, or not as its labels say. */
   readonly problems: readonly string[];
+  /** Whose it is; absent: files claim nothing. */
+  readonly owner?: SiteOwner;
   /** Line, from 1, of `routes[3].hosts[0]`; null: unknown. Absent: it is no file. */
   readonly lineOf?: (path: string) => Promise<number | null>;
+}
+
+export interface SiteOwner extends Owner {
+  /** What the ids of its objects derive from: not its name, which may change. */
+  readonly root: string;
+  /** Definitions that other containers may use. */
+  readonly definitions: readonly WantedClaim[];
 }
 
 /** The host patterns that a site wants, with paths: `shop.example.com/api`. */
@@ -64,4 +75,59 @@ export function streamPlacesOf({ sni, listen_port, port_range }: StreamLike): St
   });
   const names = Array.isArray(sni) ? (sni as unknown[]).map(String) : [];
   return names.flatMap((name) => ports.map((port) => ({ host: name.toLowerCase(), port })));
+}
+
+/** Collections whose objects have a name of their own. An application has a service and a route of its name. */
+const NAMED = {
+  applications: ["services", "routes"],
+  services: ["services"],
+  routes: ["routes"],
+  stream_routes: ["stream_routes"],
+} as const;
+
+/** What a site needs for itself: its hosts with all their paths, and the names of its objects. */
+export function claimsOf({ owner, document }: Site): readonly WantedClaim[] {
+  if (owner === undefined) return [];
+  const places = [
+    ...(document["applications"] ?? []).flatMap(({ domains }) => placesOf({ hosts: domains })),
+    ...(document["routes"] ?? []).flatMap((route) => placesOf(route)),
+  ];
+  const names = (document["stream_routes"] ?? []).flatMap(streamPlacesOf);
+  const own = (kind: WantedClaim["kind"], name: string, what: string): WantedClaim => ({
+    kind,
+    name,
+    what,
+    holder: kind === "host" ? owner.realm : owner.key,
+    content: "",
+  });
+  return [
+    ...[...places, ...names].map(({ host }) => own("host", host, host)),
+    ...places.map(({ host, path }) => own("place", `${host}${path}`, `${host}${path}`)),
+    ...Object.entries(NAMED).flatMap(([collection, taken]) =>
+      (document[collection] ?? []).flatMap(({ name }) =>
+        taken.map((of) => own("name", `${of} ${String(name)}`, `the name ${String(name)}`)),
+      ),
+    ),
+    ...owner.definitions,
+  ];
+}
+
+/** What the sites that are served claim, to be stored; null: nothing new. */
+export function claimedBy(
+  sites: readonly Site[],
+  refused: ReadonlySet<number>,
+  claims: Claims | undefined,
+): Fact | null {
+  if (claims === undefined) return null;
+  const final = claims.again();
+  for (const [index, site] of sites.entries()) if (!refused.has(index)) final.take(claimsOf(site));
+  const lost = sites.filter(
+    ({ document }, index) =>
+      refused.has(index) || Object.values(document).every(({ length }) => length === 0),
+  );
+  final.expire(
+    sites.flatMap(claimsOf),
+    lost.flatMap(({ owner }) => owner ?? []),
+  );
+  return final.fact();
 }

@@ -65,6 +65,7 @@ export const formatRules: FormatRules = {
     health_override: 2,
     secret_key: 2,
     local_ca: 7,
+    discovery_claims: 8,
     // Older nodes send no notifications while a newer one leads.
     alert_sent: 1,
   },

@@ -94,12 +94,15 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
   const sessions = new Set<string>();
   const users = new Set<string>();
   const overridden = new Set<string>();
+  const claims = new Map<string, Set<string>>();
   let hasRoot = false;
   for (const fact of next) {
     if (fact.kind === "local_ca") hasRoot = true;
     if (fact.kind === "session_began") sessions.add(fact.session.id);
     if (fact.kind === "second_factor") users.add(fact.user_id);
     if (fact.kind === "health_override") overridden.add(fact.target_id);
+    if (fact.kind === "discovery_claims")
+      claims.set(fact.source, new Set(fact.claims.map(({ kind, name }) => `${kind} ${name}`)));
   }
   return before.flatMap((fact): Fact[] => {
     if (fact.kind === "session_began" && !sessions.has(fact.session.id))
@@ -108,6 +111,13 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
       return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
     if (fact.kind === "health_override" && !overridden.has(fact.target_id))
       return [{ ...fact, override: null }];
+    if (fact.kind === "discovery_claims") {
+      const kept = claims.get(fact.source);
+      const released = fact.claims.flatMap(({ kind, name }) =>
+        kept?.has(`${kind} ${name}`) === true ? [] : [{ kind, name }],
+      );
+      return released.length === 0 ? [] : [{ ...fact, claims: [], released }];
+    }
     if (fact.kind === "local_ca" && !hasRoot) return [{ ...fact, root: null }];
     return [];
   });

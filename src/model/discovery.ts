@@ -92,6 +92,59 @@ const schema = group(
             },
           },
         ),
+        reserved_hosts: since(
+          8,
+          listOf(
+            suffix,
+            "Domains that labels never use, nor names below them, such as names under a wildcard of your own; empty: none",
+            {
+              maxItems: 100,
+              form: {
+                title: "Reserved domains",
+                help: "Domains that labels never use, nor names below them. Empty: none",
+                example: "login.example.com",
+              },
+            },
+          ),
+        ),
+        image_labels: since(
+          8,
+          flag(
+            false,
+            "Whether labels and variables count that came with the image of a container, and so from who published it",
+            { help: "Also labels and variables that came with the image, from who published it" },
+          ),
+        ),
+        host_ports: since(
+          8,
+          listOf(
+            t.Integer({ minimum: 1, maximum: 65_535 }),
+            "Ports of this machine that labels of containers in its own network (`network_mode: host`) may use; empty: none",
+            {
+              maxItems: 100,
+              form: {
+                title: "Ports of this machine",
+                help: "Ports that labels of containers in the machine's own network may use. Empty: none",
+                example: "8123",
+              },
+            },
+          ),
+        ),
+        claim_seconds: since(
+          8,
+          t.Integer({
+            default: 600,
+            minimum: 0,
+            maximum: 604_800,
+            description:
+              "How long a host or a name stays with a container that was removed, until another one may have it",
+            form: {
+              title: "Keep names",
+              unit: "s",
+              help: "How long a removed container keeps its hosts and names",
+            },
+          }),
+        ),
         plugins: listOf(
           t.String({ minLength: 1, maxLength: 64 }),
           "Plugins that labels may use; empty: none. Never access-log and script, and never a secret",

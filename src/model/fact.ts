@@ -76,6 +76,23 @@ export interface StoredOverride {
   readonly until: string | null;
 }
 
+export interface ClaimKey {
+  /** `name`: of an object; `definition`: of a middleware; `container`: the id of one. */
+  readonly kind: "host" | "place" | "name" | "definition" | "container";
+  /** `shop.example.com`, `shop.example.com/api`, `routes web`. */
+  readonly name: string;
+}
+
+/** What a container has first, and keeps while it exists. */
+export interface StoredClaim extends ClaimKey {
+  /** `container web`, `compose media/web`, `compose media`. */
+  readonly holder: string;
+  /** What makes two definitions of a name the same; empty: nothing does. Of a container: the root of its objects' ids. */
+  readonly content: string;
+  /** RFC 3339, UTC; null: the holder exists. */
+  readonly gone_at: string | null;
+}
+
 /** A time of last use. */
 export interface UsedAt {
   readonly id: string;
@@ -133,6 +150,13 @@ export type Fact =
   | { readonly kind: "secret_key"; readonly key_id: string; readonly sealed: string }
   /** The root of the local CA; null: removed. */
   | { readonly kind: "local_ca"; readonly root: StoredLocalCa | null }
+  /** Of one source of discovery: `docker`, or `docker@node`. */
+  | {
+      readonly kind: "discovery_claims";
+      readonly source: string;
+      readonly claims: readonly StoredClaim[];
+      readonly released: readonly ClaimKey[];
+    }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };
 

@@ -149,10 +149,11 @@ export interface NewField {
 /** All marked fields of a schema. */
 export function newFieldsIn(schema: TSchema, path = ""): NewField[] {
   const mark = schema[SINCE as unknown as string] as number | undefined;
-  if (mark !== undefined) return [{ since: mark, field: path, absent: schema.default }];
+  const own = mark === undefined ? [] : [{ since: mark, field: path, absent: schema.default }];
   const inner = [...(schema.anyOf ?? []), ...(schema.items === undefined ? [] : [schema.items])];
   const members = Object.entries((schema.properties ?? {}) as Record<string, TSchema>);
   return [
+    ...own,
     ...inner.flatMap((part: TSchema) => newFieldsIn(part, path)),
     ...members.flatMap(([name, member]) =>
       newFieldsIn(member, path === "" ? name : `${path}.${name}`),

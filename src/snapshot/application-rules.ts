@@ -16,7 +16,9 @@ function checkDomains(
   const owners = new Map<string, Application>();
   const changed = new Set(upserts.map(({ id }) => id));
   const others = [...all].filter(({ id }) => !changed.has(id));
-  for (const application of [...others, ...upserts])
+  // Switched off by its source, whose container is gone.
+  const isGone = ({ managed_by, enabled }: Application) => managed_by !== undefined && !enabled;
+  for (const application of [...others, ...upserts].filter((one) => !isGone(one)))
     for (const [index, domain] of application.domains.entries()) {
       const owner = owners.get(domain);
       if (owner === undefined) owners.set(domain, application);

@@ -2,6 +2,7 @@
 import type { Fact } from "../model/fact.ts";
 import { AcmeStateTable } from "./acme.ts";
 import { ActivityTables } from "./activity.ts";
+import { DiscoveryClaimTable } from "./discovery-claims.ts";
 import { HealthOverrideRow } from "./health-overrides.ts";
 import { LocalCaRow } from "./local-ca.ts";
 import { SessionTable } from "./sessions.ts";
@@ -18,6 +19,7 @@ export class FactTables {
   readonly #activity: ActivityTables;
   readonly #overrides: HealthOverrideRow;
   readonly #localCa: LocalCaRow;
+  readonly #claims: DiscoveryClaimTable;
 
   constructor(context: TableContext) {
     this.#sessions = new SessionTable(context);
@@ -27,6 +29,7 @@ export class FactTables {
     this.#activity = new ActivityTables(context);
     this.#overrides = new HealthOverrideRow(context);
     this.#localCa = new LocalCaRow(context);
+    this.#claims = new DiscoveryClaimTable(context);
   }
 
   /** All that is stored, as facts that write it elsewhere. */
@@ -55,6 +58,7 @@ export class FactTables {
       { kind: "admin_token", token: this.#tokens.loadAdminToken() },
       ...states,
       ...overrides,
+      ...this.#claims.all(),
       ...(root === null ? [] : [{ kind: "local_ca", root } as const]),
     ];
   }
@@ -85,6 +89,8 @@ export class FactTables {
         return this.#overrides.put(fact.target_id, fact.override);
       case "local_ca":
         return this.#localCa.put(fact.root);
+      case "discovery_claims":
+        return this.#claims.write(fact);
     }
   }
 }

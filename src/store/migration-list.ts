@@ -9,6 +9,7 @@ import alerts from "../../drizzle/0006_alerts.sql" with { type: "text" };
 import responseBufferNames from "../../drizzle/0007_response_buffer_names.sql" with { type: "text" };
 import abortedResponses from "../../drizzle/0008_aborted_responses.sql" with { type: "text" };
 import loginFailures from "../../drizzle/0009_login_failures.sql" with { type: "text" };
+import discoveryClaims from "../../drizzle/0010_discovery_claims.sql" with { type: "text" };
 
 /** In order, never changed once released; their number is the schema version. */
 export const migrations: readonly string[] = [
@@ -22,4 +23,5 @@ export const migrations: readonly string[] = [
   responseBufferNames,
   abortedResponses,
   loginFailures,
+  discoveryClaims,
 ];

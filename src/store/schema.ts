@@ -88,6 +88,24 @@ export const credentialUse = sqliteTable("credential_use", {
   last_used_at: text("last_used_at").notNull(),
 });
 
+/** Which container has a host or a name of labels first: it keeps it while it exists. */
+export const discoveryClaims = sqliteTable(
+  "discovery_claims",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** `docker`, or `docker@node` in a fleet. */
+    source: text("source").notNull(),
+    kind: text("kind").notNull(),
+    name: text("name").notNull(),
+    holder: text("holder").notNull(),
+    /** What makes two definitions of a name the same; empty: nothing does. */
+    content: text("content").notNull(),
+    /** RFC 3339, UTC; null: the holder exists. */
+    gone_at: text("gone_at"),
+  },
+  (table) => [uniqueIndex("discovery_claims_key").on(table.source, table.kind, table.name)],
+);
+
 /** Single sign-on: one row, id 1. */
 export const sso = sqliteTable("sso", {
   id: integer("id").primaryKey(),

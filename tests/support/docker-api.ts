@@ -16,6 +16,20 @@ export interface FakeContainer {
   readonly status?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly id?: string;
+  /** Seconds since 1970; default: in the order of the first listing. */
+  readonly created?: number;
+  /** Default `running`. */
+  readonly state?: string;
+  /** Id of its image; default: one without labels. */
+  readonly image?: string;
+  /** Null: the API does not say. */
+  readonly networkMode?: string | null;
+}
+
+/** What `GET /images/{id}/json` says. */
+export interface FakeImage {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export interface Engine {
@@ -41,6 +55,8 @@ export class DockerApi {
   readonly scripted = new Map<string, () => Response | Promise<Response>>();
   /** What it speaks: `docs.docker.com/reference/api/engine`, and for Podman its `pkg/api/handlers`. */
   engine: Engine = { name: "docker", most: "1.48", least: "1.24" };
+  /** By id; null: the API denies the request, as a socket proxy does. */
+  images: Readonly<Record<string, FakeImage>> | null = {};
   #created = new Map<string, number>();
 
   constructor() {
@@ -82,8 +98,26 @@ export class DockerApi {
     this.announce(action, name);
   }
 
+  /** Gives a container another name, and announces it. */
+  rename(name: string, next: string): void {
+    const id = this.#containers.find((one) => one.name === name)?.id ?? idOf(name);
+    const created = this.#created.get(name);
+    if (created !== undefined) this.#created.set(next, created);
+    this.#created.delete(name);
+    this.change(name, { name: next, id }, "rename");
+  }
+
+  /** Lists the containers in another order from now on. */
+  shuffle(random: () => number): void {
+    const ranked = this.#containers.map((container) => ({ container, rank: random() }));
+    this.#containers = ranked.toSorted((a, b) => a.rank - b.rank).map(({ container }) => container);
+    const [first] = this.#containers;
+    if (first !== undefined) this.announce("update", first.name);
+  }
+
   announce(action: string, name: string): void {
-    const line = JSON.stringify({ Type: "container", Action: action, Actor: { ID: idOf(name) } });
+    const id = this.#containers.find((one) => one.name === name)?.id ?? idOf(name);
+    const line = JSON.stringify({ Type: "container", Action: action, Actor: { ID: id } });
     for (const stream of this.#streams) stream.enqueue(new TextEncoder().encode(`${line}\n`));
   }
 
@@ -111,11 +145,18 @@ export class DockerApi {
     if (path === "/containers/json")
       return Response.json(this.#containers.map((container) => this.#listed(container)));
     if (path === "/events") return this.#events();
+    const [, image] = /^\/images\/([^/]+)\/json$/.exec(path) ?? [];
+    if (image !== undefined) return this.#image(decodeURIComponent(image));
     const [, id] = /^\/containers\/([^/]+)\/json$/.exec(path) ?? [];
-    const found = this.#containers.find(({ name }) => idOf(name) === id);
+    const found = this.#containers.find((one) => (one.id ?? idOf(one.name)) === id);
     if (found === undefined) return new Response("{}", { status: 404 });
-    const Env = Object.entries(found.environment ?? {}).map(([name, value]) => `${name}=${value}`);
-    return Response.json({ Id: id, Config: { Env } });
+    return Response.json({ Id: id, Config: { Env: linesOf(found.environment) } });
+  }
+
+  #image(id: string): Response {
+    if (this.images === null) return new Response("Forbidden", { status: 403 });
+    const { labels = null, environment } = this.images[id] ?? {};
+    return Response.json({ Id: id, Config: { Labels: labels, Env: linesOf(environment) } });
   }
 
   /** Podman has three members: https://docs.podman.io/en/latest/_static/api.html */
@@ -165,14 +206,16 @@ export class DockerApi {
 
   #listed({ name, labels = {}, address = "127.0.0.1", ports = [], ...rest }: FakeContainer) {
     const { published = {}, status = "Up 2 seconds", network = "bridge", id = idOf(name) } = rest;
-    const created = this.#created.get(name) ?? this.#created.size + 1_700_000_000;
+    const { state = "running", image = "sha256:plain", networkMode = network } = rest;
+    const created = rest.created ?? this.#created.get(name) ?? this.#created.size + 1_700_000_000;
     this.#created.set(name, created);
     return {
       Id: id,
       Names: [`/${name}`],
       Labels: labels,
       Created: created,
-      State: "running",
+      ImageID: image,
+      State: state,
       Status: status,
       Ports: ports.map((port) => ({
         PrivatePort: port,
@@ -180,9 +223,12 @@ export class DockerApi {
         ...(published[port] === undefined ? {} : { IP: "0.0.0.0", PublicPort: published[port] }),
       })),
       NetworkSettings: { Networks: address === null ? {} : { [network]: { IPAddress: address } } },
-      HostConfig: { NetworkMode: network },
+      HostConfig: networkMode === null ? {} : { NetworkMode: networkMode },
     };
   }
 }
+
+const linesOf = (environment: Readonly<Record<string, string>> = {}): string[] =>
+  Object.entries(environment).map(([name, value]) => `${name}=${value}`);
 
 const idOf = (name: string): string => new Bun.CryptoHasher("sha256").update(name).digest("hex");

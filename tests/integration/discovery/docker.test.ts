@@ -151,7 +151,8 @@ describe("several containers", () => {
     expect(targets.map(({ weight }) => weight).toSorted((a, b) => a - b)).toEqual([0, 100]);
   });
 
-  test("that want the same place: the older one has it, and the other says so", async () => {
+  test("that want the same place: the first one has it, and the other says so", async () => {
+    await follow({ claim_seconds: 0 });
     docker.run(container("old", { "sluice.host": "same.test" }));
     docker.run(container("new", { "sluice.host": "same.test", "sluice.name": "new" }, second));
     await eventually(async () => (await problems()).length === 1);
@@ -367,7 +368,7 @@ describe("the API", () => {
     docker.failure = null;
     docker.run(container("missed", { "sluice.host": "missed.test" }));
     await eventually(async () => (await visit("missed.test")) === "first /");
-    expect((await source()).state).toBe("connected");
+    await eventually(async () => (await source()).state === "connected");
   });
 
   test("that is not there, or refuses, is a sentence", async () => {

@@ -59,15 +59,23 @@ const container = (name: string, labels: Record<string, string>) => ({
   labels,
 });
 
+/** Containers of one project, which may share hosts. */
+const composed = (project: string, name: string, labels: Record<string, string>) =>
+  container(name, {
+    ...labels,
+    "com.docker.compose.project": project,
+    "com.docker.compose.service": name,
+  });
+
 test("Traefik: rules, priorities, and a middleware that another container defines", async () => {
   await follow({ plugins: ["transform"] });
   docker.run(
-    container("api", {
+    composed("t", "api", {
       "traefik.enable": "true",
       "traefik.http.routers.api.rule": "Host(`t.test`) && PathPrefix(`/api`)",
       "traefik.http.routers.api.middlewares": "strip",
     }),
-    container("shared", {
+    composed("t", "shared", {
       "traefik.enable": "true",
       "traefik.http.routers.web.rule": "Host(`t.test`) || Host(`www.t.test`)",
       "traefik.http.middlewares.strip.stripprefix.prefixes": "/api",
@@ -105,7 +113,9 @@ test("Traefik: a protection that the rules do not allow keeps the container unse
   expect(await problems("locked")).toContain("it needs the plugin basic-auth");
   expect(await visit("locked.test")).toBe(404);
   await eventually(async () => (await problems("away")) !== "");
-  expect(await problems("away")).toContain("its target 10.9.8.7 is not the address of a container");
+  expect(await problems("away")).toContain(
+    "its target 10.9.8.7 is not the address of a container of its own",
+  );
   expect(await visit("away.test")).toBe(404);
   await eventually(async () => (await problems("unknown")) !== "");
   expect(await visit("unknown.test")).not.toBe("here /");
@@ -147,11 +157,11 @@ test("Traefik: priorities count over all containers, as does the length of rules
     "traefik.enable": "true",
   });
   docker.run(
-    container("deep", {
+    composed("p", "deep", {
       ...added("deep", "/deep"),
       "traefik.http.routers.deep.rule": "Host(`p.test`) && PathPrefix(`/api`)",
     }),
-    container("whole", {
+    composed("p", "whole", {
       ...added("whole", "/whole"),
       "traefik.http.routers.whole.rule": "Host(`p.test`)",
     }),
@@ -162,8 +172,7 @@ test("Traefik: priorities count over all containers, as does the length of rules
     "whole",
     {
       labels: {
-        ...added("whole", "/whole"),
-        "traefik.http.routers.whole.rule": "Host(`p.test`)",
+        ...docker.containers.find(({ name }) => name === "whole")?.labels,
         "traefik.http.routers.whole.priority": "1000",
       },
     },
@@ -172,11 +181,11 @@ test("Traefik: priorities count over all containers, as does the length of rules
   await eventually(async () => (await visit("p.test", "/api")) === "here /whole/api");
   // The longer rule first, though the gateway would try the exact path of the shorter one.
   docker.run(
-    container("long", {
+    composed("l", "long", {
       ...added("long", "/long"),
       "traefik.http.routers.long.rule": "Host(`l.test`) && HeaderRegexp(`X-Long`, `^[a-z]{1,20}$`)",
     }),
-    container("short", {
+    composed("l", "short", {
       ...added("short", "/short"),
       "traefik.http.routers.short.rule": "Host(`l.test`) && Path(`/a`)",
     }),
@@ -203,14 +212,23 @@ test("Traefik: no priority takes the host of an older container, nor silently on
     [`traefik.http.routers.${name}.rule`]: rule,
     [`traefik.http.routers.${name}.priority`]: priority,
   });
+  await follow({ claim_seconds: 0 });
   docker.run(
     container("ours", { "sluice.enable": "true", "sluice.host": "ours.w.test" }),
     container("theirs", traefik("theirs", "Host(`theirs.w.test`)", "1")),
-    container("thief", traefik("thief", "HostRegexp(`^.+\\.w\\.test$`)", "1000")),
-    container("low", traefik("low", "HostRegexp(`^.+\\.w\\.test$`) && PathPrefix(`/low`)", "-1")),
-    container("sub", { "sluice.enable": "true", "sluice.host": "mix.test", "sluice.path": "/sub" }),
-    container("part", traefik("part", "Host(`mix.test`) && PathPrefix(`/part`)", "1")),
-    container("mixed", traefik("mixed", "Host(`mix.test`)", "1000")),
+    composed("w", "thief", traefik("thief", "HostRegexp(`^.+\\.w\\.test$`)", "1000")),
+    composed(
+      "w",
+      "low",
+      traefik("low", "HostRegexp(`^.+\\.w\\.test$`) && PathPrefix(`/low`)", "-1"),
+    ),
+    composed("mix", "sub", {
+      "sluice.enable": "true",
+      "sluice.host": "mix.test",
+      "sluice.path": "/sub",
+    }),
+    composed("mix", "part", traefik("part", "Host(`mix.test`) && PathPrefix(`/part`)", "1")),
+    composed("mix", "mixed", traefik("mixed", "Host(`mix.test`)", "1000")),
   );
   await eventually(async () => (await visit("mix.test", "/x")) === "here /x");
   await eventually(async () =>

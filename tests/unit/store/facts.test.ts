@@ -1,5 +1,6 @@
 // Facts in a real database: stored with a change or not at all, and the same when they are written again.
 import { expect, test } from "bun:test";
+import { forgotten } from "../../../src/fleet/whole.ts";
 import type { Fact } from "../../../src/model/fact.ts";
 import { AcmeStateTable } from "../../../src/store/acme.ts";
 import { LocalCaRow } from "../../../src/store/local-ca.ts";
@@ -101,4 +102,34 @@ test("are not stored when one of them or the change cannot be", () => {
   expect(() => opened.store.commit({ ...commitOf(2, changeOf({})), facts: all })).toThrow(words);
   expect(stateOf(opened.store)).toEqual(before as never);
   expect(opened.store.load().revision).toBe(1);
+});
+
+test("claims of discovery are rows of their source, in what a node stores, and released one by one", () => {
+  using dir = temporaryDirectory();
+  using opened = openWithRows(dir.path);
+  const claim = { kind: "host", name: "a.test", holder: "container a", content: "" } as const;
+  const other = { ...claim, name: "b.test", gone_at: created_at } as const;
+  const put: Fact = {
+    kind: "discovery_claims",
+    source: "docker@one",
+    claims: [{ ...claim, gone_at: null }, other],
+    released: [],
+  };
+  opened.store.record([put, { ...put, source: "docker@two", claims: [other] }]);
+  opened.store.record([put]);
+  const stored = () => opened.store.facts().filter(({ kind }) => kind === "discovery_claims");
+  expect(stored()).toEqual([put, { ...put, source: "docker@two", claims: [other] }]);
+  const next: Fact[] = [{ ...put, claims: [other] }];
+  const gone = forgotten(stored(), next);
+  expect(gone).toEqual([
+    { ...put, claims: [], released: [{ kind: "host", name: "a.test" }] },
+    {
+      ...put,
+      source: "docker@two",
+      claims: [],
+      released: [{ kind: "host", name: "b.test" }],
+    },
+  ]);
+  opened.store.record(gone);
+  expect(stored()).toEqual(next);
 });
