@@ -22,6 +22,8 @@ export interface ClaimStore {
 export interface ClaimContext {
   /** Containers that exist, also stopped ones, by id. */
   readonly owners: ReadonlyMap<string, Owner>;
+  /** By id: what containers were called first that were renamed since the last look. */
+  readonly formerNames: ReadonlyMap<string, string>;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** How long the claims of a holder stay that is gone. */
@@ -31,6 +33,28 @@ export interface ClaimContext {
 }
 
 const keyOf = ({ kind, name }: Pick<StoredClaim, "kind" | "name">): string => `${kind} ${name}`;
+
+/** Holders that have another name now, with it. A new container with the name of a former one is its successor. */
+function renamedOf(
+  stored: readonly StoredClaim[],
+  { owners, formerNames }: ClaimContext,
+): ReadonlyMap<string, string> {
+  const holders = new Map(
+    stored.flatMap(({ kind, name, holder }) => (kind === "container" ? [[name, holder]] : [])),
+  );
+  // Successors that have another name before they were seen with that of the former one.
+  for (const [id, name] of formerNames)
+    if (!holders.has(id) && owners.has(id)) holders.set(id, `container ${name}`);
+  const idByKey = new Map([...owners].map(([id, { key }]) => [key, id]));
+  const found = new Map<string, string>();
+  for (const [id, holder] of holders) {
+    const next = owners.get(id)?.key;
+    const successor = idByKey.get(holder);
+    if (next === undefined || next === holder) continue;
+    if (successor === undefined || holders.has(successor)) found.set(holder, next);
+  }
+  return found;
+}
 
 /** The claims of one source for one look at its containers. */
 export class Claims {
@@ -47,11 +71,7 @@ export class Claims {
     this.#stored = new Map(stored.map((claim) => [keyOf(claim), claim]));
     const { owners, now, keptMs } = context;
     const present = new Set([...owners.values()].flatMap(({ key, realm }) => [key, realm]));
-    const renamed = new Map<string, string>();
-    for (const { kind, name, holder } of stored) {
-      const next = kind === "container" ? owners.get(name)?.key : undefined;
-      if (next !== undefined && next !== holder && !present.has(holder)) renamed.set(holder, next);
-    }
+    const renamed = renamedOf(stored, context);
     for (const claim of stored) {
       const holder = renamed.get(claim.holder) ?? claim.holder;
       const gone_at = present.has(holder) ? null : (claim.gone_at ?? new Date(now).toISOString());
@@ -103,6 +123,15 @@ export class Claims {
   holders(): ReadonlySet<string> {
     const held = [...this.#held.values()].filter(({ kind }) => kind !== "container");
     return new Set(held.map(({ holder }) => holder));
+  }
+
+  /** Names of objects that their holders, which say what they want, do not want any more: another container may have them at once. */
+  releaseNames(wanted: readonly WantedClaim[]): void {
+    const holders = new Set(wanted.map(({ holder }) => holder));
+    const kept = new Set(wanted.map((claim) => `${keyOf(claim)} ${claim.holder}`));
+    for (const [key, { kind, holder }] of this.#held)
+      if (kind === "name" && holders.has(holder) && !kept.has(`${key} ${holder}`))
+        this.#held.delete(key);
   }
 
   /** Why it cannot have all of them, a sentence; null: it has them now. */

@@ -38,6 +38,8 @@ export interface ContainerEvent {
   readonly action: string;
   /** Of the container. */
   readonly id: string;
+  /** Of a `rename`: what it was called. Podman does not say. */
+  readonly formerName?: string;
 }
 
 /** What came with an image. */
@@ -302,9 +304,14 @@ function eventIn(line: string): ContainerEvent | null {
   try {
     const { Action: action = "", Actor } = JSON.parse(line) as {
       readonly Action?: string;
-      readonly Actor?: { readonly ID?: string };
+      readonly Actor?: {
+        readonly ID?: string;
+        readonly Attributes?: { readonly oldName?: string };
+      };
     };
-    return CHANGES.test(action) ? { action, id: Actor?.ID ?? "" } : null;
+    if (!CHANGES.test(action)) return null;
+    const formerName = Actor?.Attributes?.oldName?.replace(/^\//, "");
+    return { action, id: Actor?.ID ?? "", ...(formerName === undefined ? {} : { formerName }) };
   } catch {
     return { action: "", id: "" };
   }

@@ -48,6 +48,8 @@ export class DockerSource {
   readonly #options: DockerOptions;
   readonly #source: ManagedSource;
   readonly #stopping = new Set<string>();
+  /** By id: what containers were called first that were renamed since the last look. */
+  readonly #formerNames = new Map<string, string>();
   readonly #known = new Map<string, Readonly<Record<string, string>>>();
   #images: Images | null = null;
   #rules: Discovery["docker"] | null = null;
@@ -145,7 +147,9 @@ export class DockerSource {
     }
   }
 
-  #onEvent({ action, id }: ContainerEvent): void {
+  #onEvent({ action, id, formerName }: ContainerEvent): void {
+    if (formerName !== undefined && !this.#formerNames.has(id))
+      this.#formerNames.set(id, formerName);
     if (action === "kill" || action === "stop") this.#stopping.add(id);
     else this.#stopping.delete(id);
     this.#lookSoon(this.#isFlapping(action, id) ? CALM.waitMs : DEBOUNCE_MS);
@@ -177,6 +181,8 @@ export class DockerSource {
     const rules = this.#rules;
     if (client === null || rules === null) return;
     let containers: readonly ListedContainer[] | null = null;
+    // Those that come later are for the next look.
+    const formerNames = new Map(this.#formerNames);
     try {
       containers = await client.containers();
     } finally {
@@ -186,7 +192,8 @@ export class DockerSource {
     for (const id of this.#stopping)
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
-    await this.#serve(containers);
+    await this.#serve(containers, formerNames);
+    for (const id of formerNames.keys()) this.#formerNames.delete(id);
     const failure = this.#eventProblem;
     const problem = failure ?? this.#images?.problem ?? null;
     this.#view = { ...this.#view, state: failure === null ? "connected" : "failed", problem };
@@ -201,7 +208,10 @@ export class DockerSource {
     }, ms);
   }
 
-  async #serve(listed: readonly ListedContainer[]): Promise<void> {
+  async #serve(
+    listed: readonly ListedContainer[],
+    formerNames: ReadonlyMap<string, string> = new Map(),
+  ): Promise<void> {
     const { changes, clock, log, plugins, regexes, owner, claimStore } = this.#options;
     const rules = changes.config.settings.discovery.docker;
     const read = await this.#ofPeople(listed, rules);
@@ -217,6 +227,7 @@ export class DockerSource {
       stopped: new Set(
         read.containers.filter((one) => !containers.includes(one)).map(({ Id }) => Id),
       ),
+      formerNames,
       now: clock.now(),
       keptMs: rules.claim_seconds * 1000,
     });

@@ -179,6 +179,7 @@ export class ManagedSource {
     const places = new Places(config);
     yield* places.addOthers(config, this.owner);
     const names = new Map<string, string>();
+    claims?.releaseNames(sites.flatMap(claimsOf));
     for (const [index, site] of sites.entries()) {
       const items = yield* this.#itemsOf([site], new Set());
       const double = items.find(

@@ -120,13 +120,15 @@ export function claimedBy(
 ): Fact | null {
   if (claims === undefined) return null;
   const final = claims.again();
+  const wanted = sites.flatMap(claimsOf);
+  final.releaseNames(wanted);
   for (const [index, site] of sites.entries()) if (!refused.has(index)) final.take(claimsOf(site));
   const lost = sites.filter(
     ({ document }, index) =>
       refused.has(index) || Object.values(document).every(({ length }) => length === 0),
   );
   final.expire(
-    sites.flatMap(claimsOf),
+    wanted,
     lost.flatMap(({ owner }) => owner ?? []),
   );
   return final.fact();

@@ -91,11 +91,16 @@ export class DockerApi {
   }
 
   /** Changes a container, and announces it as this action. */
-  change(name: string, changes: Partial<FakeContainer>, action: string): void {
+  change(
+    name: string,
+    changes: Partial<FakeContainer>,
+    action: string,
+    attributes: Readonly<Record<string, string>> = {},
+  ): void {
     this.#containers = this.#containers.map((container) =>
       container.name === name ? { ...container, ...changes } : container,
     );
-    this.announce(action, name);
+    this.announce(action, name, attributes);
   }
 
   /** Gives a container another name, and announces it. */
@@ -104,7 +109,7 @@ export class DockerApi {
     const created = this.#created.get(name);
     if (created !== undefined) this.#created.set(next, created);
     this.#created.delete(name);
-    this.change(name, { name: next, id }, "rename");
+    this.change(name, { name: next, id }, "rename", { name: next, oldName: `/${name}` });
   }
 
   /** Lists the containers in another order from now on. */
@@ -115,9 +120,11 @@ export class DockerApi {
     if (first !== undefined) this.announce("update", first.name);
   }
 
-  announce(action: string, name: string): void {
-    const id = this.#containers.find((one) => one.name === name)?.id ?? idOf(name);
-    const line = JSON.stringify({ Type: "container", Action: action, Actor: { ID: id } });
+  announce(action: string, name: string, attributes: Readonly<Record<string, string>> = {}): void {
+    const now = attributes["name"] ?? name;
+    const id = this.#containers.find((one) => one.name === now)?.id ?? idOf(now);
+    const Actor = { ID: id, Attributes: { name, ...attributes } };
+    const line = JSON.stringify({ Type: "container", Action: action, Actor });
     for (const stream of this.#streams) stream.enqueue(new TextEncoder().encode(`${line}\n`));
   }
 

@@ -113,9 +113,6 @@ function runOne(owner: Owner): void {
 }
 
 const squatters: string[] = [];
-/** Of the container that was renamed last. */
-let lastName = "";
-
 const changes: Readonly<Record<string, () => void>> = {
   scale: () => {
     const owner = random.pick(owners.filter(({ isComposed }) => isComposed));
@@ -128,7 +125,6 @@ const changes: Readonly<Record<string, () => void>> = {
     const next = `renamed-${++count}`;
     docker.rename(name, next);
     owner.names = [...others, next];
-    lastName = next;
   },
   recreate: () => {
     const owner = random.pick(owners);
@@ -183,10 +179,6 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
     return (await (await fetch(url, { headers: { host } })).text()) === host;
   };
   await eventually(async () => (await Promise.all(owners.map(isServed))).every(Boolean));
-  const isRenamed = async () => {
-    const [{ sites }] = await gateway.ok("GET", "/api/v1/discovery");
-    return sites.some(({ from }: { from: string }) => from.split(/[ ,]+/).includes(lastName));
-  };
   const seen: Seen = { requests: 0, failed: [] };
   const counts: Record<string, number> = {};
   let session = new AbortController();
@@ -204,8 +196,6 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
       session = new AbortController();
       running = load(seen, session.signal);
     } else changes[kind]?.();
-    // Renamed and recreated before it was looked at, a container is another one.
-    if (kind === "rename") await eventually(isRenamed);
     // Some changes are one burst, and others are seen one by one.
     await Bun.sleep(random.chance(0.3) ? 20 : 450);
     if (seen.failed.length > before)
@@ -217,4 +207,4 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
   await running;
   console.log(`${seen.requests} requests, ${seen.failed.length} failed,`, counts);
   expect(seen.failed.slice(0, 5)).toEqual([]);
-}, 300_000);
+});
