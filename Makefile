@@ -102,7 +102,7 @@ soak: build
 .PHONY: test-e2e
 test-e2e: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium chromium-headless-shell openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -168,7 +168,7 @@ ui-dev: setup
 #? screenshots: Screenshots of every page in light and dark, at 1440 and 380 pixels, into dist/screenshots
 .PHONY: screenshots
 screenshots: build
-	@scripts/debian-packages.sh chromium
+	@scripts/debian-packages.sh chromium chromium-headless-shell
 	@$(BUN) tests/screenshots/main.ts
 
 #? api-types: Write the types that the web UI calls the API with anew

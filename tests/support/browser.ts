@@ -1,4 +1,5 @@
 // A headless Chromium that records errors and requests of its pages.
+import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 import { eventually } from "./poll.ts";
 import { runEnd } from "./run-end.ts";
@@ -13,8 +14,9 @@ export interface Visit {
   readonly requested: readonly string[];
 }
 
-/** Debian's; playwright-core brings none of its own. */
-const EXECUTABLE = "/usr/bin/chromium";
+/** Debian's; playwright-core brings none of its own. The shell has no window, and takes four fifths of the processor time. */
+const EXECUTABLE =
+  ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path)) ?? "";
 
 /**
  * Playwright's own and, at the end, those of the window's buttons, of which each context would start a process, and a process in
