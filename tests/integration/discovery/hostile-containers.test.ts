@@ -355,6 +355,30 @@ test("a container that is gone for a moment, or stopped, loses nothing; a rename
   });
   expect(await visit("kept.test")).toBe("owner");
   await says("thief", "kept.test is served already, by container renamed");
+  // Both at once.
+  docker.end("renamed");
+  docker.run(container("renamed", sluice("kept.test"), { id: "f".repeat(64) }));
+  docker.rename("renamed", "again");
+  await says("thief", "kept.test is served already, by container again");
+  expect(await visit("kept.test")).toBe("owner");
+});
+
+test("a name that a renamed container no longer has is free at once", async () => {
+  await follow({ claim_seconds: 600 });
+  docker.run(container("web", sluice("old.test")), container("web-next", sluice("next.test")));
+  await eventually(async () => (await visit("next.test")) === "owner");
+  docker.rename("web", "web-old");
+  docker.rename("web-next", "web");
+  const isNamed = async (name: string, host: string) => {
+    const all = await gateway.ok("GET", "/api/v1/routes");
+    const found = all.find((route: { hosts: string[] }) => route.hosts.includes(host));
+    return found?.name === name;
+  };
+  await eventually(() => isNamed("web", "next.test"));
+  await eventually(() => isNamed("web-old", "old.test"));
+  expect(await visit("old.test")).toBe("owner");
+  expect(await visit("next.test")).toBe("owner");
+  await follow({ claim_seconds: 0 });
 });
 
 test("the first start after an upgrade: who is served keeps its host and its objects", async () => {
