@@ -109,7 +109,7 @@ function requireWithin(path: string, real: string, directory: string): void {
   throw new TrustError(`${path}: is a link that leads out of the directory`);
 }
 
-/** The bytes of a file, whoever can change it. Throws a TrustError, or the error of the system when it cannot be opened. */
+/** The bytes of a file, also of one that other users can change. Throws a TrustError, or the error of the system when it cannot be opened. */
 export const readRegular = (path: string, maxBytes = MAX_FILE_BYTES): Buffer<ArrayBuffer> =>
   read(path, { real: realpathSync(path), maxBytes, check: () => undefined });
 

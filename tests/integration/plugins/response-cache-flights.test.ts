@@ -22,7 +22,7 @@ import {
   service,
   target,
 } from "../../unit/control/fixture.ts";
-import { freePort } from "../../unit/supervisor/fixture.ts";
+import { freePort } from "../../thorough/supervisor/fixture.ts";
 
 const cleanups = cleanupsOf(afterEach);
 

@@ -8,7 +8,7 @@ import { needs, packages } from "../support/needs.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
-const own = "tests/unit/test-support.test.ts";
+const own = "tests/integration/test-support.test.ts";
 
 let directory = "";
 beforeAll(() => {
