@@ -5,9 +5,9 @@ import { isSigned, signNode } from "../../../src/fleet/node-row.ts";
 import type { Heartbeat, LogPage } from "../../../src/fleet/source.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { LeafSource, Relay } from "../../support/relay.ts";
-import { openStore, serviceOf, temporaryDirectory } from "../store/fixture.ts";
-import { MemoryFleet } from "./memory-fleet.ts";
-import { codec, TestNode } from "./node.ts";
+import { openStore, serviceOf, temporaryDirectory } from "../../unit/store/fixture.ts";
+import { MemoryFleet } from "../../unit/fleet/memory-fleet.ts";
+import { codec, TestNode } from "../../unit/fleet/node.ts";
 
 const nodes: TestNode[] = [];
 afterEach(() => {

@@ -1,17 +1,17 @@
 // Statistics from counters to the database, with a clock of the test's own: nothing counts twice, little is lost, nothing grows.
 import { describe, expect, test } from "bun:test";
-import type { RollupRow } from "../../../../src/model/rollup.ts";
-import { MAX_OBJECTS, Rollups } from "../../../../src/observe/stats/rollups.ts";
-import { Stats, type StatsRange } from "../../../../src/observe/stats/stats.ts";
-import { tallyOfRow, tallySince } from "../../../../src/observe/stats/tally.ts";
-import { TrafficDeltas } from "../../../../src/observe/stats/traffic-deltas.ts";
-import { createLog } from "../../../../src/log.ts";
-import { RELATIVE_ERROR } from "../../../../src/shared-memory/histogram.ts";
-import { targetSeriesKey } from "../../../../src/shared-memory/series-key.ts";
-import { OTHER_ROW, TrafficMetrics } from "../../../../src/shared-memory/traffic-metrics.ts";
-import { RollupTable } from "../../../../src/store/rollups.ts";
-import { at, configOf, route, service, target } from "../../control/fixture.ts";
-import { openStore, temporaryDirectory } from "../../store/fixture.ts";
+import type { RollupRow } from "../../../src/model/rollup.ts";
+import { MAX_OBJECTS, Rollups } from "../../../src/observe/stats/rollups.ts";
+import { Stats, type StatsRange } from "../../../src/observe/stats/stats.ts";
+import { tallyOfRow, tallySince } from "../../../src/observe/stats/tally.ts";
+import { TrafficDeltas } from "../../../src/observe/stats/traffic-deltas.ts";
+import { createLog } from "../../../src/log.ts";
+import { RELATIVE_ERROR } from "../../../src/shared-memory/histogram.ts";
+import { targetSeriesKey } from "../../../src/shared-memory/series-key.ts";
+import { OTHER_ROW, TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
+import { RollupTable } from "../../../src/store/rollups.ts";
+import { at, configOf, route, service, target } from "../../unit/control/fixture.ts";
+import { openStore, temporaryDirectory } from "../../unit/store/fixture.ts";
 
 const MINUTE = 60_000;
 const HOUR = 3_600_000;
