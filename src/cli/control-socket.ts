@@ -1,7 +1,7 @@
 // The control socket in the data directory, over which commands reach the running gateway; knows no operation itself.
 import { timingSafeEqual } from "node:crypto";
 import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../auth/recovery.ts";
 import type { Replacement } from "./replacement.ts";
@@ -10,6 +10,7 @@ import { createRandomText } from "../crypto/token.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import { oneOf } from "../model/fields.ts";
+import type { ListenAddress } from "../net/destinations.ts";
 import { roles } from "../model/user.ts";
 import { StoreError } from "../store/error.ts";
 import { DATABASE } from "../store/store.ts";
@@ -66,6 +67,13 @@ const failInput = t.Object(
 const MAX_BODY_BYTES = 65_536;
 const TOKEN_HEADER = "x-control-token";
 const pathOf = (dataDir: string) => join(dataDir, "control.sock");
+
+/** As a target would name it. */
+export const controlAddress = (dataDir: string): ListenAddress => ({
+  address: `unix:${resolve(pathOf(dataDir))}`,
+  port: -1,
+});
+
 /**
  * The token of control requests. A target may be a unix socket, this one among them: a client of the gateway must not run
  * operations here, and cannot read this file.

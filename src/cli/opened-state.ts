@@ -26,6 +26,7 @@ import {
 } from "../store/first-configuration.ts";
 import { Store, type StoredState } from "../store/store.ts";
 import { loadAdminTls } from "./admin-tls.ts";
+import { controlAddress } from "./control-socket.ts";
 import { declaredNetworks, declaresListeners, readConfigFile } from "./config-file.ts";
 import { type FirstAdminOptions, firstAdminOf } from "./first-admin.ts";
 import { type Address, formatAddress } from "./flags.ts";
@@ -100,7 +101,10 @@ export async function openState(
     tls,
     checks: fieldChecks,
     plugins,
-    managementAddresses: management.port === 0 ? [] : reachableAt(management),
+    managementAddresses: [
+      controlAddress(dataDir),
+      ...(management.port === 0 ? [] : reachableAt(management)),
+    ],
     openSealed: (sealed) => box.open(sealed),
     countsAlone: options.fleet !== null && options.counters === null,
   });

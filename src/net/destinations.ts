@@ -3,7 +3,7 @@ import { normalizeAddress, readIpv6 } from "./address.ts";
 import { compileCidrs } from "./cidr.ts";
 import { isLoopbackAddress } from "./loopback.ts";
 
-/** An address and port that the gateway itself listens on. */
+/** An address and port that the gateway itself listens on; `unix:/path` has the port -1. */
 export interface ListenAddress {
   readonly address: string;
   readonly port: number;
@@ -42,6 +42,10 @@ export function destinationProblem(
   { host, port }: Destination,
   { permitted, management }: DestinationRules,
 ): string | null {
+  if (host.startsWith("unix:"))
+    return management.some(({ address }) => address === host)
+      ? "is the control socket of this gateway, which must not be proxied"
+      : null;
   const name = canonical(host);
   const addresses = addressesIn(name);
   const isOwn = management.some((bound) =>

@@ -264,6 +264,14 @@ describe("the local socket", () => {
         const order = { unix, method: "POST", body: '{"rotate":true}', headers: shown };
         expect((await fetch("http://localhost/issueToken", order)).status).toBe(403);
       }
+      const target = await gateway.api("POST", "/api/v1/services", {
+        name: "itself",
+        targets: [{ host: `unix:${unix}`, port: null }],
+      });
+      expect([target.status, (await target.json()).error]).toEqual([
+        400,
+        "targets[0].host: is the control socket of this gateway, which must not be proxied",
+      ]);
     } finally {
       await gateway.stop();
     }

@@ -57,3 +57,10 @@ describe("a listener is reached", () => {
     expect(places.length).toBeGreaterThan(1);
   });
 });
+
+test("the control socket is no target, and other sockets are", () => {
+  const rules = { permitted: [], management: [{ address: "unix:/data/control.sock", port: -1 }] };
+  const said = (host: string) => destinationProblem({ host, port: null }, rules);
+  expect(said("unix:/data/control.sock")).toContain("control socket");
+  expect(said("unix:/run/app.sock")).toBeNull();
+});
