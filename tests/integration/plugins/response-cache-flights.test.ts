@@ -12,7 +12,7 @@ import { WorkerThread } from "../../../src/supervisor/worker-thread.ts";
 import { cleanupsOf } from "../../support/cleanups.ts";
 import { type OriginConnection, reply, startOrigin } from "../../support/origin.ts";
 import { plugins } from "../../support/plugins.ts";
-import { eventually } from "../../support/poll.ts";
+import { DEADLINE_MS, eventually } from "../../support/poll.ts";
 import {
   at,
   compiled,
@@ -89,8 +89,8 @@ async function start(originPort: number) {
         ...names,
         ...none,
       });
-      await thread.ask({ kind: "prepare", change }, ["prepared"], 20_000);
-      await thread.ask({ kind: "activate", revision: snapshot.revision }, ["active"], 20_000);
+      await thread.ask({ kind: "prepare", change }, ["prepared"], DEADLINE_MS);
+      await thread.ask({ kind: "activate", revision: snapshot.revision }, ["active"], DEADLINE_MS);
       /** Ends like a crash; then what the supervisor does. */
       const end = async () => {
         thread.terminate();
@@ -167,6 +167,23 @@ test("one fetch serves the clients of all workers", async () => {
   const later = await get(2, "/one");
   expect(later.headers.get("x-cache-status")).toBe("HIT");
   expect(fetches("/one").length).toBe(1);
+});
+
+test("each of 300 new paths is fetched once, though clients of all workers ask for 25 at a time, eight for each", async () => {
+  const { origin, get, fetches } = await scene();
+  origin.answer = cached("for all");
+  const paths = Array.from({ length: 300 }, (_, index) => `/new-${index}`);
+  const words: (string | null)[] = [];
+  for (let from = 0; from < paths.length; from += 25) {
+    const asked = paths
+      .slice(from, from + 25)
+      .flatMap((path) => Array.from({ length: 8 }, (_, client) => get(client % WORKERS, path)));
+    words.push(...(await wordsOf(asked)));
+    await textsOf(asked);
+  }
+  expect(paths.filter((path) => fetches(path).length !== 1)).toEqual([]);
+  expect(words.filter((word) => word === "MISS").length).toBe(300);
+  expect(words.filter((word) => word === "HIT").length).toBe(2100);
 });
 
 test("when the response cannot be stored, the clients of all workers fetch at once", async () => {
