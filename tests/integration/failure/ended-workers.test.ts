@@ -1,5 +1,7 @@
 // A worker that is ended answers for none of its requests: its connections end without a response.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { once } from "node:events";
+import { type ClientHttp2Session, connect } from "node:http2";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { PluginFiles, pluginSource } from "../../support/own-plugin.ts";
@@ -10,7 +12,7 @@ import { connectRaw, type RawConnection } from "../../support/raw-http.ts";
 const files = new PluginFiles();
 const origin = startOrigin();
 let gateway: Gateway;
-let listeners: { port: number; tls: boolean }[];
+let listeners: { port: number; tls: boolean; http2?: boolean }[];
 
 const own = async () => (await gateway.ok("GET", "/api/v1/plugins/directory")).plugins[0];
 const isReady = async () => (await gateway.api("GET", "/readyz")).status === 200;
@@ -44,7 +46,8 @@ beforeAll(async () => {
     const port = quietPort();
     const listener = { name: `other-${at}`, address: "127.0.0.1", port, ...other };
     await gateway.ok("POST", "/api/v1/listeners", listener);
-    listeners.push({ port, tls: other.protocol === "https" });
+    const tls = other.protocol === "https";
+    listeners.push({ port, tls, http2: tls });
   }
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   const { id } = await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
@@ -60,8 +63,28 @@ afterAll(async () => {
 
 const methods = ["GET", "PUT", "DELETE", "POST", "PATCH", "OPTIONS"] as const;
 
+async function connectHttp2(port: number): Promise<ClientHttp2Session> {
+  const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+  session.on("error", () => undefined);
+  await once(session, "connect");
+  return session;
+}
+
+/** A stream for each method; resolves with the status when it has ended, empty without a response. */
+const sendHttp2 = (session: ClientHttp2Session, path: string): Promise<string>[] =>
+  methods.map((method) => {
+    const stream = session.request({ ":path": path, ":method": method });
+    let status = "";
+    stream.on("response", (headers) => {
+      status = String(headers[":status"]);
+    });
+    stream.on("error", () => undefined);
+    stream.end(method === "PUT" ? "hello" : undefined);
+    return new Promise((resolve) => stream.on("close", () => resolve(status)));
+  });
+
 /** A request on each listener with each method, with and without a body, on fresh and on kept connections. */
-async function sendAll(path: string): Promise<RawConnection[]> {
+async function sendAll(path: string): Promise<Promise<string>[]> {
   const opened: { connection: RawConnection; text: string }[] = [];
   for (const { port, tls } of listeners)
     for (const [n, method] of methods.entries()) {
@@ -77,6 +100,10 @@ async function sendAll(path: string): Promise<RawConnection[]> {
       // The second one waits behind the first one.
       opened.push({ connection, text: whole.repeat(n % 3 === 0 ? 2 : 1) });
     }
+  const sessions = await Promise.all(
+    listeners.filter(({ http2 }) => http2).map(({ port }) => connectHttp2(port)),
+  );
+  const streams = sessions.map((session) => sendHttp2(session, path));
   for (const { connection, text } of opened) connection.write(text);
   // In the queue of a listening socket, once all workers are blocked.
   for (const { port, tls } of listeners) {
@@ -85,7 +112,7 @@ async function sendAll(path: string): Promise<RawConnection[]> {
     connection.write(`PUT ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     opened.push({ connection, text: "" });
   }
-  return opened.map(({ connection }) => connection);
+  return [...opened.map(({ connection }) => connection.untilClosed()), ...streams.flat()];
 }
 
 const restarts = () =>
@@ -99,7 +126,7 @@ test.each([
   const before = restarts();
   const count = origin.requests.length;
   const connections = await sendAll(path);
-  const received = await Promise.all(connections.map((connection) => connection.untilClosed()));
+  const received = await Promise.all(connections);
   expect(received.filter((text) => text !== "")).toEqual([]);
   expect(origin.requests.slice(count).filter(({ target }) => target === path)).toEqual([]);
   await eventually(() => restarts() > before);
@@ -122,6 +149,6 @@ test.each([
   await gateway.ok("PATCH", "/api/v1/settings", { limits: { shutdown_timeout: 1000 } });
   const connections = await sendAll(path);
   await gateway.restart();
-  const received = await Promise.all(connections.map((connection) => connection.untilClosed()));
+  const received = await Promise.all(connections);
   expect(received.filter((text) => text !== "")).toEqual([]);
 });
