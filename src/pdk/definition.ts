@@ -1,6 +1,7 @@
 // The definition of a plugin: name, order, configuration and handlers; knows no plugin.
 import type { Static, TObject } from "@sinclair/typebox";
 import type { ScopeName } from "../model/plugin.ts";
+import type { Steps } from "../pace.ts";
 import type { Outcome } from "./response.ts";
 import type {
   NamedObject,
@@ -164,10 +165,10 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly regexes?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly source: string }[];
-  /** Problems beyond the schema: the path inside the configuration, and a message that follows it. */
-  readonly check?: (
-    config: Static<S>,
-  ) => readonly { readonly path: string; readonly message: string }[];
+  /** Problems beyond the schema. */
+  readonly check?: (config: Static<S>) => readonly PluginProblem[];
+  /** Likewise, for work of many milliseconds: yields between its steps, so that the management API responds meanwhile. */
+  readonly longCheck?: (config: Static<S>) => Steps<readonly PluginProblem[]>;
   /**
    * Milliseconds that a handler of a plugin from a directory may wait before it counts as failed; default 30,000, 1 to 600,000.
    * Built-in plugins limit what they wait for themselves.
@@ -184,19 +185,24 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
 
+/** The path inside the configuration, and a message that follows it. */
+export interface PluginProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
 /** A definition without the type of its configuration. */
 export type AnyPlugin = Omit<
   PluginDefinition,
-  "cache" | "check" | "create" | "feed" | "perNode" | "regexes"
+  "cache" | "check" | "create" | "feed" | "longCheck" | "perNode" | "regexes"
 > & {
   readonly cache?: CacheUse<never>;
   readonly feed?: FeedUse<never>;
   readonly regexes?: (
     config: never,
   ) => readonly { readonly path: string; readonly source: string }[];
-  readonly check?: (
-    config: never,
-  ) => readonly { readonly path: string; readonly message: string }[];
+  readonly check?: (config: never) => readonly PluginProblem[];
+  readonly longCheck?: (config: never) => Steps<readonly PluginProblem[]>;
   readonly perNode?: (config: never) => string | null;
   readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
   /** Set by the gateway for a plugin from a directory. */

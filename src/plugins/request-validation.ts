@@ -3,13 +3,14 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { type Outcome, type Rejection, reject } from "../pdk/response.ts";
 import { isPreflight } from "../pdk/authentication.ts";
 import type { RequestContext } from "../pdk/context.ts";
-import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import type { Steps } from "../pace.ts";
+import { definePlugin, httpScopes, type PluginProblem } from "../pdk/definition.ts";
 import { config, flag, integer, listOf, nullable, url } from "../pdk/fields.ts";
 import { findAmbiguity } from "../pdk/json.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { DocumentSource } from "./request-validation/document-source.ts";
 import { ApiDocument, type Body } from "./request-validation/openapi.ts";
-import { lookThrough } from "./request-validation/schema-text.ts";
+import { lookThrough, sizeOf } from "./request-validation/schema-text.ts";
 import { type Check, Validator } from "./request-validation/validator.ts";
 import { formValues, parameterProblem } from "./request-validation/values.ts";
 
@@ -80,7 +81,8 @@ check them. JSON with a duplicate member is rejected, because programs differ in
 unchanged. The request log has the reason as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\` or
 \`.content_type\`; the client sees it with \`verbose_errors\` only.
 
-References must stay inside of the OpenAPI document; nothing else is fetched. Patterns are checked when the instance is written: those
+References must stay inside of the OpenAPI document; nothing else is fetched. A schema holds at most 10,000 values, with all that it
+refers to. Each is compiled at the first request that needs it; the first 200,000 values also when the instance is written. Patterns are checked when the instance is written: those
 with unbounded backtracking are rejected. An OpenAPI document from a \`url\` is fetched later, so that only its simple patterns are
 used, on texts of up to 2048 characters; the log names the others. Until the first fetch succeeds, requests get 503. The checked formats are
 date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64.`,
@@ -104,7 +106,7 @@ date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and i
     verbose_errors: true,
   },
   onError: "closed",
-  check: problemsOf,
+  longCheck: problemsOf,
   regexes: (own) => schemasOf(own).flatMap(({ path, found }) => within(path, found.regexes)),
   create(own, kit) {
     const parts = compileParts(own, kit);
@@ -137,29 +139,30 @@ function schemasOf(own: Config): Looked[] {
   return looked;
 }
 
-function problemsOf(own: Config) {
+function* problemsOf(own: Config): Steps<PluginProblem[]> {
   const found = schemasOf(own).flatMap(({ path, found: { problems } }) => within(path, problems));
   const { openapi } = own;
   if (openapi !== null && (openapi.spec === null) === (openapi.url === null))
     found.push({ path: "openapi", message: "must have exactly one of spec and url" });
   // External references and oversized schemas are not compiled.
-  return found.length > 0 ? found : compiledProblems(own);
+  return found.length > 0 ? found : yield* compiledProblems(own);
 }
 
-function compiledProblems(own: Config) {
-  const found: { path: string; message: string }[] = [];
+function* compiledProblems(own: Config): Steps<PluginProblem[]> {
+  const found: PluginProblem[] = [];
   const hasSafePatterns = true;
   for (const path of ["body_schema", "header_schema", "query_schema"] as const) {
     const given = own[path];
     if (given === null) continue;
     const validator = new Validator({ coerces: false, hasSafePatterns });
-    const message = validator.problemOf(given);
+    const message = sizeOf(given, given).problem ?? validator.problemOf(given);
+    yield;
     if (message !== null) found.push({ path, message });
   }
   const { spec } = own.openapi ?? { spec: null };
   if (spec === null) return found;
   try {
-    const message = new ApiDocument(spec, { hasSafePatterns }).schemaProblem();
+    const message = yield* new ApiDocument(spec, { hasSafePatterns }).schemaProblem();
     if (message !== null) found.push({ path: "openapi.spec", message });
   } catch (error) {
     found.push({ path: "openapi.spec", message: (error as Error).message });

@@ -114,7 +114,11 @@ function* checkOwnConfig(
       const problem = regex(source);
       if (problem !== null) report(`config.${path}`, problem);
     }
-    for (const { path, message } of definition.check?.(opened as never) ?? [])
+    const problems = [
+      ...(definition.check?.(opened as never) ?? []),
+      ...(definition.longCheck === undefined ? [] : yield* definition.longCheck(opened as never)),
+    ];
+    for (const { path, message } of problems)
       report(path === "" ? "config" : `config.${path}`, message);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

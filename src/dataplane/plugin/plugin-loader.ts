@@ -1,7 +1,7 @@
 // Creates plugin instances when the configuration changes and closes removed ones; knows no request.
 import { hkdfSync } from "node:crypto";
 import type { Issue } from "../../model/error.ts";
-import type { Pace } from "../../pace.ts";
+import { finish, type Pace } from "../../pace.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
@@ -104,7 +104,10 @@ export class PluginLoader {
     const { running: cell, log } = this.#options;
     const as = { number, running: cell };
     const config = plan.config as never;
-    const problems = running(as, "check", () => definition.check?.(config) ?? []);
+    const problems = running(as, "check", () => [
+      ...(definition.check?.(config) ?? []),
+      ...(definition.longCheck === undefined ? [] : finish(definition.longCheck(config))),
+    ]);
     if (problems.length > 0) throw new RefusedConfig(problems);
     const created = running(as, "create", () => definition.create(config, kit));
     const handlers =

@@ -1,5 +1,14 @@
 // Parses OpenAPI 3.0 and 3.1 documents and finds the operation of a request; knows no request and no network.
-import { holdsValues, isMap, isPlainPattern, lookThrough } from "./schema-text.ts";
+import type { Steps } from "../../pace.ts";
+import {
+  decodePointer,
+  decodeSafely,
+  holdsValues,
+  isMap,
+  isPlainPattern,
+  lookThrough,
+  sizeOf,
+} from "./schema-text.ts";
 import { type Check, Validator } from "./validator.ts";
 
 type Obj = Readonly<Record<string, unknown>>;
@@ -87,8 +96,8 @@ export class ApiDocument {
     this.#paths = reader.paths();
   }
 
-  /** The first problem of a schema in it; null: none. Compiles all schemas. */
-  schemaProblem(): string | null {
+  /** The first problem of a schema in it; null: none. */
+  schemaProblem(): Steps<string | null> {
     return this.#reader.schemaProblem();
   }
 
@@ -183,6 +192,9 @@ function requireNothingReadOnly(schema: Record<string, unknown>): void {
   });
 }
 
+/** Values of all schemas that are compiled before the document is stored: a few seconds. */
+const MAX_CHECKED = 200_000;
+
 const escapePointer = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
 /** Builds the operations of a document with converted schemas. */
@@ -191,7 +203,7 @@ class Reader {
   readonly #strict: Validator;
   readonly #lenient: Validator;
   /** Validators of all operations. */
-  readonly #schemas: { readonly at: string; readonly schema: object }[] = [];
+  readonly #schemas: { readonly at: string; readonly schema: object; readonly own: unknown }[] = [];
 
   constructor(document: Obj, hasSafePatterns: boolean) {
     this.#document = document;
@@ -201,10 +213,19 @@ class Reader {
     this.#lenient.addDocument(document);
   }
 
-  schemaProblem(): string | null {
-    for (const { at, schema } of this.#schemas) {
-      const problem = this.#strict.problemOf(schema);
+  *schemaProblem(): Steps<string | null> {
+    const seen = new Set<string>();
+    let left = MAX_CHECKED;
+    for (const { at, schema, own } of this.#schemas) {
+      const key = JSON.stringify(own);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      const size = sizeOf(own, this.#document);
+      // Compiled at the first request in any case; a document of so many is compiled in part here.
+      const problem = size.problem ?? (left > 0 ? this.#strict.problemOf(schema) : null);
       if (problem !== null) return `${at} ${problem}`;
+      left -= size.values;
+      yield;
     }
     return null;
   }
@@ -315,8 +336,9 @@ class Reader {
   #check(at: string, owner: unknown, validator: Validator): Check | null {
     if (!isObject(owner) || owner["schema"] === undefined) return null;
     const schema = { $ref: `document${at}/schema`.split("/").map(encodeSegment).join("/") };
-    if (this.#schemas.at(-1)?.at !== at) this.#schemas.push({ at, schema });
-    return validator.compile(schema);
+    const own = owner["schema"];
+    if (this.#schemas.at(-1)?.at !== at) this.#schemas.push({ at, schema, own });
+    return validator.compile(schema, () => sizeOf(own, this.#document).problem);
   }
 
   /** Resolves a reference, to the value and its location. */
@@ -346,14 +368,3 @@ const isPlace = (value: unknown): value is Parameter["in"] =>
 /** References are URIs, in which `{` and others are escaped. */
 const encodeSegment = (segment: string) =>
   segment.startsWith("document#") ? segment : encodeURIComponent(decodeSafely(segment));
-
-const decodeSafely = (segment: string) => {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
-};
-
-const decodePointer = (raw: string) =>
-  decodeSafely(raw).replaceAll("~1", "/").replaceAll("~0", "~");

@@ -65,6 +65,8 @@ export class Validator {
       // Patterns are checked, and mostly written, without the u flag.
       unicodeRegExp: false,
       logger: false,
+      // Inlined, one definition would be compiled again at each reference.
+      inlineRefs: false,
       coerceTypes: coerces ? "array" : false,
       // Takes a tenth of a second in each worker; compilation of a schema finds its problems.
       validateSchema: false,
@@ -81,10 +83,16 @@ export class Validator {
     this.#ajv.addSchema(document, "document", undefined, false);
   }
 
-  /** Compiles at first use: a document may have thousands of schemas, and compilation blocks the thread. */
-  compile(schema: object | boolean): Check {
+  /**
+   * Compiles at first use: a document may have thousands of schemas, and compilation blocks the thread. With a problem, no value is
+   * valid.
+   */
+  compile(schema: object | boolean, problemOf: () => string | null = () => null): Check {
     let validate: ValidateFunction | null = null;
+    let problem: string | null = null;
     return (value) => {
+      if (validate === null) problem ??= problemOf();
+      if (problem !== null) return `cannot be checked: its schema ${problem}`;
       validate ??= this.#ajv.compile(schema);
       try {
         return validate(value) ? null : wordsOf(validate);

@@ -31,6 +31,28 @@ const slowRegex = (mark: string, at: number) =>
 const times = <T>(count: number, of: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => of(index));
 
+/** Thousands of operations, each with a schema of its own around one of ten large ones. */
+const api = JSON.stringify({
+  openapi: "3.1.0",
+  components: {
+    schemas: Object.fromEntries(
+      times(10, (at) => [
+        `s${at}`,
+        { properties: Object.fromEntries(times(1000, (n) => [`p${n}`, { type: "string" }])) },
+      ]),
+    ),
+  },
+  paths: Object.fromEntries(
+    times(2000, (at) => {
+      const schema = { title: `t${at}`, allOf: [{ $ref: `#/components/schemas/s${at % 10}` }] };
+      return [
+        `/a${at}`,
+        { post: { requestBody: { content: { "application/json": { schema } } } } },
+      ];
+    }),
+  ),
+});
+
 async function send(path: string, body: unknown, type = "application/json") {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const response = await measured.gateway.api("POST", path, text, { "content-type": type });
@@ -63,6 +85,13 @@ test.each<[string, number, () => ReturnType<typeof send>, number]>([
         when: { path: [`~${slowRegex("b", 1)}`] },
         config: {},
       }),
+    5,
+  ],
+  [
+    "an OpenAPI document of 500 KB whose operations share schemas of 3,000 values",
+    200,
+    () =>
+      send("/api/v1/plugins", { name: "request-validation", config: { openapi: { spec: api } } }),
     5,
   ],
   [

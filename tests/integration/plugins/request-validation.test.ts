@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { decode } from "../../../src/model/decode.ts";
+import { finish } from "../../../src/pace.ts";
 import plugin from "../../../src/plugins/request-validation.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
@@ -40,6 +41,11 @@ const body_schema = {
   },
   additionalProperties: false,
   $defs: { tag: { type: "string", maxLength: 3 } },
+};
+
+const problemsOf = (config: object) => {
+  if (plugin.longCheck === undefined) throw new Error("it has no check");
+  return finish(plugin.longCheck(decode(plugin.config, config) as never));
 };
 
 describe("a body", () => {
@@ -407,8 +413,7 @@ describe("expensive documents", () => {
     [{ openapi: { spec: DOCUMENT.replace("maximum: 10", "maximum: ten") } }, "openapi.spec"],
     [{ openapi: { spec: "{}", url: "http://a.example" } }, "openapi"],
   ])("refuses external and invalid references: %j", (config, path) => {
-    const check = plugin.check as unknown as (config: unknown) => readonly { path: string }[];
-    const found = check(decode(plugin.config, config)).map((each) => each.path);
+    const found = problemsOf(config).map((each) => each.path);
     expect(found).toEqual(path === null ? [] : [path]);
   });
 
@@ -420,8 +425,47 @@ describe("expensive documents", () => {
           .fill(`*a${at - 1}`)
           .join(", ")}]`,
       );
-    const check = plugin.check as unknown as (config: unknown) => readonly { message: string }[];
-    const [problem] = check(decode(plugin.config, { openapi: { spec: bomb.join("\n") } }));
+    const [problem] = problemsOf({ openapi: { spec: bomb.join("\n") } });
     expect(problem?.message).toMatch(/too large|must be JSON or YAML/);
+  });
+
+  /** An object with so many values, and one more for each operation that refers to it. */
+  const schemaWith = (values: number) => ({
+    properties: Object.fromEntries(Array.from({ length: values - 1 }, (_, at) => [`p${at}`, true])),
+  });
+  const documentWith = (schema: object, operations: number) => {
+    const content = { "application/json": { schema: { $ref: "#/components/schemas/one" } } };
+    const paths = Object.fromEntries(
+      Array.from({ length: operations }, (_, at) => [
+        `/p${at}`,
+        { post: { requestBody: { content } } },
+      ]),
+    );
+    return JSON.stringify({ openapi: "3.1.0", paths, components: { schemas: { one: schema } } });
+  };
+
+  test("a schema holds at most 10,000 values, with all that it refers to", () => {
+    expect(problemsOf({ body_schema: schemaWith(10_000) })).toEqual([]);
+    const message = "holds more than 10,000 values, with all that it refers to";
+    expect(problemsOf({ body_schema: schemaWith(10_001) })).toEqual([
+      { path: "body_schema", message },
+    ]);
+    // The reference is a value, too.
+    expect(problemsOf({ openapi: { spec: documentWith(schemaWith(9_999), 1) } })).toEqual([]);
+    expect(problemsOf({ openapi: { spec: documentWith(schemaWith(10_000), 1) } })).toEqual([
+      {
+        path: "openapi.spec",
+        message: `#/paths/~1p0/post/requestBody/content/application~1json ${message}`,
+      },
+    ]);
+  });
+
+  test("what thousands of operations refer to is compiled once", () => {
+    const spec = documentWith({ type: "strng" }, 2000);
+    expect(problemsOf({ openapi: { spec } }).length).toBe(1);
+    const steps = plugin.longCheck?.(
+      decode(plugin.config, { openapi: { spec: documentWith(schemaWith(2000), 2000) } }) as never,
+    );
+    expect([...(steps ?? [])].length).toBe(1);
   });
 });

@@ -69,7 +69,7 @@ describe("the gateway does not start with", () => {
       code: 1,
       says: "/nope cannot be read",
     },
-    { why: "a directory", args: [cert, directory], code: 1, says: "cannot be read: EISDIR" },
+    { why: "a directory", args: [cert, directory], code: 1, says: "is not a file" },
     {
       why: "the key of another certificate",
       args: [cert, file("other.pem", other.key)],
