@@ -181,14 +181,14 @@ export class DockerSource {
     const rules = this.#rules;
     if (client === null || rules === null) return;
     let containers: readonly ListedContainer[] | null = null;
-    // Those that come later are for the next look.
-    const formerNames = new Map(this.#formerNames);
     try {
       containers = await client.containers();
     } finally {
       if (client === this.#client) this.#lookAgain(containers !== null);
     }
     if (client !== this.#client) return;
+    // Those that come later are for the next look.
+    const formerNames = new Map(this.#formerNames);
     for (const id of this.#stopping)
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
