@@ -9,6 +9,7 @@ import {
   definitionOf,
   type GatewayConfig,
 } from "../model/gateway-config.ts";
+import { referenceOf } from "../model/application.ts";
 import { collectionOf, keyOf, nameOf } from "../import/transfer/identities.ts";
 import type { Steps } from "../pace.ts";
 import type { Site } from "./site.ts";
@@ -112,6 +113,9 @@ function* withKnownIds(
   { owner, config }: ItemContext,
 ): Steps<readonly Item[]> {
   const ids = new Set(items.map(({ id }) => id));
+  for (const { id } of items)
+    for (const part of config.applications.get(id)?.parts ?? [])
+      ids.add(referenceOf(part)?.id ?? "");
   const known = new Map<string, string>();
   /** Of the items, by `services web`. */
   const named = new Map<string, string>();

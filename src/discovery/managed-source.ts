@@ -28,7 +28,7 @@ import type { RegexChecker } from "../snapshot/regex-thread.ts";
 import type { Claims, ClaimStore } from "./claims.ts";
 import { type Item, itemOf, itemsOf, labelIn, OBJECT, summaryOf } from "./items.ts";
 import { Places } from "./places.ts";
-import { claimedBy, claimsOf, type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
+import { claimedBy, claimsOf, namedBy, type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
 
 export interface ManagedSourceOptions {
   readonly changes: Changes;
@@ -180,8 +180,9 @@ export class ManagedSource {
     yield* places.addOthers(config, this.owner);
     const names = new Map<string, string>();
     claims?.releaseNames(sites.flatMap(claimsOf));
+    const itemsBySite = Map.groupBy(yield* this.#itemsOf(sites, new Set()), ({ site }) => site);
     for (const [index, site] of sites.entries()) {
-      const items = yield* this.#itemsOf([site], new Set());
+      const items = itemsBySite.get(index) ?? [];
       const double = items.find(
         ({ id, collection }) => names.has(id) && collection !== "certificates",
       );
@@ -209,6 +210,7 @@ export class ManagedSource {
     yield* this.#requireOwn(draft, items);
     // First, because one application may get the host of another.
     const count = yield* this.#removeOthers(draft, items);
+    yield* this.#freeNames(draft, items);
     const others = items.filter(({ collection }) => collection !== "applications");
     const lists = Map.groupBy(others, ({ collection }) => collection)
       .entries()
@@ -216,7 +218,7 @@ export class ManagedSource {
     const document = { format: 1, ...Object.fromEntries(lists) };
     const { box, plugins } = this.#options;
     const normalizers = createImportNormalizers(box, plugins);
-    yield* applySteps(document, draft, { mode: "merge", box, normalizers });
+    yield* applySteps(document, draft, { mode: "merge", keepsIds: true, box, normalizers });
     for (const { collection, id } of items)
       if (collection !== "applications") this.#mark(draft, collection, id);
     for (const item of items)
@@ -228,6 +230,23 @@ export class ManagedSource {
       ({ collection, id }) => draft.config[collection].get(id) !== draft.base[collection].get(id),
     );
     draft.summary = `${this.owner}: ${summaryOf(written, count)}`;
+  }
+
+  /** Renamed containers can want each other's names: until all are written, what has a name that another wants has one of its own. */
+  *#freeNames(draft: Draft, items: readonly Item[]): Steps<void> {
+    const { config } = draft;
+    const wanted = new Map<string, string>();
+    for (const { collection, id, fields } of items)
+      for (const taken of namedBy(collection)) wanted.set(`${taken} ${String(fields["name"])}`, id);
+    for (const collection of ["applications", "services", "routes", "stream_routes"] as const)
+      for (const object of [...config[collection].values()]) {
+        yield;
+        const id = wanted.get(`${collection} ${object.name}`);
+        if (id === undefined || id === object.id || object.managed_by !== this.owner) continue;
+        const parts = config.applications.get(id)?.parts ?? [];
+        if (parts.some((part) => referenceOf(part)?.id === object.id)) continue;
+        draft.put(collection, { ...object, name: `${object.name}.${object.id}` } as never);
+      }
   }
 
   /** Objects of others are not taken over because they have the same name. */

@@ -77,13 +77,13 @@ export function streamPlacesOf({ sni, listen_port, port_range }: StreamLike): St
   return names.flatMap((name) => ports.map((port) => ({ host: name.toLowerCase(), port })));
 }
 
-/** Collections whose objects have a name of their own. An application has a service and a route of its name. */
-const NAMED = {
-  applications: ["services", "routes"],
-  services: ["services"],
-  routes: ["routes"],
-  stream_routes: ["stream_routes"],
-} as const;
+/** Collections in which an object has its name: an application has a service and a route, too. */
+export const namedBy = (collection: string): readonly string[] =>
+  collection === "applications"
+    ? ["applications", "services", "routes"]
+    : NAMED.filter((name) => name === collection);
+
+const NAMED = ["services", "routes", "stream_routes"];
 
 /** What a site needs for itself: its hosts with all their paths, and the names of its objects. */
 export function claimsOf({ owner, document }: Site): readonly WantedClaim[] {
@@ -103,9 +103,11 @@ export function claimsOf({ owner, document }: Site): readonly WantedClaim[] {
   return [
     ...[...places, ...names].map(({ host }) => own("host", host, host)),
     ...places.map(({ host, path }) => own("place", `${host}${path}`, `${host}${path}`)),
-    ...Object.entries(NAMED).flatMap(([collection, taken]) =>
-      (document[collection] ?? []).flatMap(({ name }) =>
-        taken.map((of) => own("name", `${of} ${String(name)}`, `the name ${String(name)}`)),
+    ...Object.entries(document).flatMap(([collection, list]) =>
+      list.flatMap(({ name }) =>
+        namedBy(collection).map((of) =>
+          own("name", `${of} ${String(name)}`, `the name ${String(name)}`),
+        ),
       ),
     ),
     ...owner.definitions,

@@ -38,15 +38,23 @@ export interface Identified {
 /**
  * Assigns every object of a file its id and resolves names in references to ids. Throws a 400 for an invalid id.
  */
+export interface IdentifyOptions {
+  readonly mode: ImportMode;
+  readonly decoded?: WeakSet<object>;
+  /** Whether an object with an id is never another one with the same name. Default: with `replace`. */
+  readonly keepsIds?: boolean;
+}
+
 export function* identify(
   document: Document,
   base: GatewayConfig,
-  { mode, decoded }: { readonly mode: ImportMode; readonly decoded?: WeakSet<object> },
+  options: IdentifyOptions,
 ): Steps<Identified> {
+  const { decoded } = options;
   const raws: Raw[] = [];
   for (const name of collectionNames)
     yield* readItems({ name, list: document[name], decoded }, raws);
-  const registry = new Registry(base, mode);
+  const registry = new Registry(base, options.keepsIds ?? options.mode === "replace");
   // Objects whose unique fields are references come second.
   for (const raw of raws)
     if (!refersInKey(raw.collection)) {
@@ -107,7 +115,7 @@ function* readItems(
 
 class Registry {
   readonly #base: GatewayConfig;
-  readonly #mode: ImportMode;
+  readonly #keepsIds: boolean;
   /** Assigned ids, with the path of their object. */
   readonly #taken = new Map<string, string>();
   /** Ids in the file of objects with another id in the gateway. */
@@ -115,16 +123,16 @@ class Registry {
   readonly #names = new Map<CollectionName, Map<string, string>>();
   readonly #keys = new Map<CollectionName, Map<string, string>>();
 
-  constructor(base: GatewayConfig, mode: ImportMode) {
+  constructor(base: GatewayConfig, keepsIds: boolean) {
     this.#base = base;
-    this.#mode = mode;
+    this.#keepsIds = keepsIds;
   }
 
   assign(raw: Raw): void {
     const { collection, path, id } = raw;
     const known = id !== null && this.#base[collection].has(id);
     // With replace, an object with another id is another object: the file is the desired state.
-    const isSought = !known && (id === null || this.#mode === "merge");
+    const isSought = !known && (id === null || !this.#keepsIds);
     const found = isSought ? this.#byKey(raw) : null;
     const chosen = found ?? id ?? Bun.randomUUIDv7();
     if (id !== null && chosen !== id) this.renamed.set(id, chosen);

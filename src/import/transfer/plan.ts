@@ -17,14 +17,14 @@ import { type Document, isDocument } from "../../control/body.ts";
 import type { Draft } from "../../control/draft.ts";
 import { ownedBy } from "../../control/reference.ts";
 import type { ImportNormalizers } from "./import-normalizers.ts";
-import { type Identified, identify, type Item } from "./identities.ts";
+import { type Identified, identify, type IdentifyOptions, type Item } from "./identities.ts";
 import { withoutLostKeys } from "./lost-keys.ts";
 import { implicitObjectsOf } from "./implicit-objects.ts";
 import { withPresentNames } from "./renamed-fields.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
 
-export interface PlanOptions {
+export interface PlanOptions extends Pick<IdentifyOptions, "keepsIds"> {
   readonly mode: ImportMode;
   readonly box: SecretBox;
   /** Value of a mask without a stored value; default: the mask is rejected. */
