@@ -187,13 +187,14 @@ export class DockerSource {
       if (client === this.#client) this.#lookAgain(containers !== null);
     }
     if (client !== this.#client) return;
-    // Those that come later are for the next look.
     const formerNames = new Map(this.#formerNames);
     for (const id of this.#stopping)
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
+    if (formerNames.size > MAX_STARTS) this.#formerNames.clear();
     await this.#serve(containers, formerNames);
-    for (const id of formerNames.keys()) this.#formerNames.delete(id);
+    // One that is not listed was renamed after the list was made.
+    for (const { Id } of containers) this.#formerNames.delete(Id);
     const failure = this.#eventProblem;
     const problem = failure ?? this.#images?.problem ?? null;
     this.#view = { ...this.#view, state: failure === null ? "connected" : "failed", problem };

@@ -126,17 +126,6 @@ const changes: Readonly<Record<string, () => void>> = {
     docker.rename(name, next);
     owner.names = [...others, next];
   },
-  swap: () => {
-    const [one, other] = owners
-      .filter(({ isComposed }) => !isComposed)
-      .toSorted(() => random.next() - 0.5) as [Owner, Owner];
-    const [[first = ""], [second = ""]] = [one.names, other.names];
-    docker.rename(first, "between");
-    docker.rename(second, first);
-    docker.rename("between", second);
-    one.names = [second];
-    other.names = [first];
-  },
   recreate: () => {
     const owner = random.pick(owners);
     const [name = ""] = owner.names;

@@ -381,6 +381,33 @@ test("a name that a renamed container no longer has is free at once", async () =
   await follow({ claim_seconds: 0 });
 });
 
+test("two containers that exchange their names at once keep their hosts, and no request fails", async () => {
+  docker.run(
+    container("left", sluice("left.test")),
+    container("right", router("own", "Host(`right.test`)"), { ports: [thief.port ?? 0] }),
+  );
+  await eventually(async () => (await visit("right.test")) === "thief");
+  const nameOf = async (host: string) => {
+    const all: { name: string; hosts: string[]; service_id: string }[] = await gateway.ok(
+      "GET",
+      "/api/v1/routes",
+    );
+    const id = all.find(({ hosts }) => hosts.includes(host))?.service_id;
+    const services: { id: string; name: string }[] = await gateway.ok("GET", "/api/v1/services");
+    return services.find((each) => each.id === id)?.name;
+  };
+  expect([await nameOf("left.test"), await nameOf("right.test")]).toEqual(["left", "right"]);
+  docker.rename("left", "between");
+  docker.rename("right", "left");
+  docker.rename("between", "right");
+  let isNamed = false;
+  while (!isNamed) {
+    expect([await visit("left.test"), await visit("right.test")]).toEqual(["owner", "thief"]);
+    isNamed = (await nameOf("left.test")) === "right";
+  }
+  expect(await nameOf("right.test")).toBe("left");
+});
+
 test("the first start after an upgrade: who is served keeps its host and its objects", async () => {
   for (const { name } of docker.containers) docker.end(name);
   docker.run(
