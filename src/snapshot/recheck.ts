@@ -1,4 +1,5 @@
 // Loads the checker of regular expressions, which is large, on first use; knows nothing of verdicts.
+import { readFileSync } from "node:fs";
 import type { checkSync } from "recheck";
 
 export interface Recheck {
@@ -22,7 +23,7 @@ const BROWSER_BUILD = "recheck/lib/browser.js";
 function load(): Recheck {
   const packed = findPacked();
   if (packed === null) return require(`${import.meta.dir}/../../node_modules/${BROWSER_BUILD}`);
-  const source = new TextDecoder().decode(Bun.zstdDecompressSync(Buffer.from(packed, "base64")));
+  const source = new TextDecoder().decode(Bun.zstdDecompressSync(readFileSync(packed)));
   const module = { exports: {} as Recheck };
   new Function("module", "exports", source)(module, module.exports);
   return module.exports;
@@ -31,7 +32,7 @@ function load(): Recheck {
 /** Null in a checkout without a build; the executable always has it. */
 function findPacked(): string | null {
   try {
-    return require("../../dist/packed/recheck.js").packed;
+    return require("../../dist/packed/recheck.js").path;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND") return null;
     throw error;

@@ -193,7 +193,7 @@ function requireNothingReadOnly(schema: Record<string, unknown>): void {
 }
 
 /** Values of all schemas that are compiled before the document is stored: a few seconds. */
-const MAX_CHECKED = 200_000;
+const MAX_CHECKED = 100_000;
 
 const escapePointer = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 

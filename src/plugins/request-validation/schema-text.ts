@@ -63,8 +63,8 @@ export function lookThrough(document: unknown): Found {
 
 const TOO_BIG = "is too large or too deep";
 
-/** Of one schema with all that it refers to: compilation takes about 20 µs for each value, and blocks its thread. */
-const MAX_COMPILED = 10_000;
+/** Of one schema with all that it refers to: compilation takes 50 to 100 µs for each value, and blocks its thread. */
+const MAX_COMPILED = 5_000;
 
 /** `values`: of the schema and of what it refers to in `root`, each reference once. Stops above the limit of one schema. */
 export function sizeOf(
