@@ -50,6 +50,11 @@ export class Appender {
     return this.#position;
   }
 
+  /** Whether it is not known if an entry was stored. */
+  get isInDoubt(): boolean {
+    return this.#doubt !== null;
+  }
+
   /** Throws a 503 while it is not known whether an entry was stored. */
   requireNoDoubt(): void {
     if (this.#doubt === null) return;

@@ -70,6 +70,11 @@ export class FleetStore implements ChangeStore {
     return this.#unstored !== null;
   }
 
+  /** Whether an entry may or may not be in the log: `next` finds out. */
+  get isInDoubt(): boolean {
+    return this.#appender.isInDoubt;
+  }
+
   /** Whether the last foreign change was not stored for what may be the fault of one of its entries: the next has one only. */
   get mayBeOneOfMany(): boolean {
     return this.#reader.mayBeOneOfMany;

@@ -225,7 +225,9 @@ export class Follower {
   }
 
   /** Whether the end of the log is not what this node has last. */
+  /** Also with an entry in doubt, of which the end of the log says nothing while no other node appends one. */
   get #isBehind(): boolean {
+    if (this.#parts?.store.isInDoubt === true) return true;
     const mark = this.#options.mark();
     return this.#end.position !== (mark?.position ?? 0) || this.#end.id !== (mark?.id ?? null);
   }
