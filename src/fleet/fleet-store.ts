@@ -70,7 +70,7 @@ export class FleetStore implements ChangeStore {
     return this.#unstored !== null;
   }
 
-  /** Whether an entry may or may not be in the log: `next` finds out. */
+  /** Whether an entry may or may not be in the log, of which its end says nothing while no other node appends one: `next` finds out. */
   get isInDoubt(): boolean {
     return this.#appender.isInDoubt;
   }

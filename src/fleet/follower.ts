@@ -225,9 +225,7 @@ export class Follower {
   }
 
   /** Whether the end of the log is not what this node has last. */
-  /** Also with an entry in doubt, of which the end of the log says nothing while no other node appends one. */
   get #isBehind(): boolean {
-    if (this.#parts?.store.isInDoubt === true) return true;
     const mark = this.#options.mark();
     return this.#end.position !== (mark?.position ?? 0) || this.#end.id !== (mark?.id ?? null);
   }
@@ -295,7 +293,7 @@ export class Follower {
     this.#missedBeats = 0;
     this.#contact.answered();
     this.#listen();
-    if (this.#isBehind) {
+    if (this.#isBehind || this.#parts?.store.isInDoubt === true) {
       const isUnstored = this.#parts?.store.isUnstored === true;
       if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
         void this.#follow();

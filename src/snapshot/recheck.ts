@@ -1,5 +1,4 @@
 // Loads the checker of regular expressions, which is large, on first use; knows nothing of verdicts.
-import { readFileSync } from "node:fs";
 import type { checkSync } from "recheck";
 
 export interface Recheck {
@@ -23,16 +22,16 @@ const BROWSER_BUILD = "recheck/lib/browser.js";
 function load(): Recheck {
   const packed = findPacked();
   if (packed === null) return require(`${import.meta.dir}/../../node_modules/${BROWSER_BUILD}`);
-  const source = new TextDecoder().decode(Bun.zstdDecompressSync(readFileSync(packed)));
+  const source = new TextDecoder().decode(Bun.zstdDecompressSync(packed));
   const module = { exports: {} as Recheck };
   new Function("module", "exports", source)(module, module.exports);
   return module.exports;
 }
 
 /** Null in a checkout without a build; the executable always has it. */
-function findPacked(): string | null {
+function findPacked(): Uint8Array<ArrayBuffer> | null {
   try {
-    return require("../../dist/packed/recheck.js").path;
+    return require("../../dist/packed/recheck.js").packed;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND") return null;
     throw error;
