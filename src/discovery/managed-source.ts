@@ -241,11 +241,14 @@ export class ManagedSource {
     for (const collection of ["applications", "services", "routes", "stream_routes"] as const)
       for (const object of [...config[collection].values()]) {
         yield;
+        if (object.name === null) continue;
         const id = wanted.get(`${collection} ${object.name}`);
         if (id === undefined || id === object.id || object.managed_by !== this.owner) continue;
         const parts = config.applications.get(id)?.parts ?? [];
         if (parts.some((part) => referenceOf(part)?.id === object.id)) continue;
-        draft.put(collection, { ...object, name: `${object.name}.${object.id}` } as never);
+        // A name has at most 128 characters.
+        const name = `${object.name.slice(0, 64)}.${object.id}`;
+        draft.put(collection, { ...object, name } as never);
       }
   }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { decode } from "../../../src/model/decode.ts";
 import { finish } from "../../../src/pace.ts";
+import { ApiDocument } from "../../../src/plugins/request-validation/openapi.ts";
 import plugin from "../../../src/plugins/request-validation.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
@@ -458,6 +459,18 @@ describe("expensive documents", () => {
         message: `#/paths/~1p0/post/requestBody/content/application~1json ${message}`,
       },
     ]);
+  });
+
+  test("a document that is fetched is not compiled where a schema is larger", () => {
+    const document = new ApiDocument(documentWith(schemaWith(5_000), 1), {
+      hasSafePatterns: false,
+    });
+    const found = document.match("POST", "/p0");
+    if (typeof found === "string") throw new Error(found);
+    const checks = found.operation.body?.content.get("application/json");
+    const message =
+      "cannot be checked: its schema holds more than 5,000 values, with all that it refers to";
+    expect([checks?.strict?.({}), checks?.lenient?.({})]).toEqual([message, message]);
   });
 
   test("what thousands of operations refer to is compiled once", () => {
