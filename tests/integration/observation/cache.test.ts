@@ -338,6 +338,8 @@ describe("of requests at the same time", () => {
         const { now } = await gateway.ok("GET", "/api/v1/stats");
         return now.in_flight === 2;
       });
+      // A request is counted a moment before it asks the cache; each worker takes a turn for a change.
+      await gateway.ok("POST", "/api/v1/consumers", { username: `after${path.replace("/", "-")}` });
       gate.resolve(response);
       await Promise.all([first, other]);
       origin.answer = answer;
