@@ -35,6 +35,7 @@ const titles: Readonly<Record<number, string>> = {
   502: "Bad Gateway",
   503: "Service Unavailable",
   504: "Gateway Timeout",
+  505: "HTTP Version Not Supported",
   508: "Loop Detected",
 };
 

@@ -27,9 +27,21 @@ export interface ProxyError {
   readonly cause?: unknown;
 }
 
+/** Thrown by the body of a request that is malformed. */
+export class BodyProblem extends Error {
+  readonly problem: ProxyError;
+
+  constructor(problem: ProxyError) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
 /** Why a request body could not be read to its end. */
-export const bodyFailure = (error: unknown): ProxyError =>
-  isRejection(error) ? failures.rejected(error) : { ...failures.clientGone, cause: error };
+export function bodyFailure(error: unknown): ProxyError {
+  if (error instanceof BodyProblem) return error.problem;
+  return isRejection(error) ? failures.rejected(error) : { ...failures.clientGone, cause: error };
+}
 
 /** Which check of the target's certificate failed. */
 export type CertificateProblem =
@@ -134,6 +146,7 @@ export const failures = {
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
   clientStalled: client(499, "the client stopped reading the response"),
+  httpVersion: client(505, "the HTTP version of the request is not supported"),
   noRoute: {
     source: "gateway",
     status: 404,

@@ -1,4 +1,5 @@
 // Explains how the gateway would serve a request, with the code that serves one; sends nothing and counts nothing.
+import { HeaderBlock } from "../http/header-block.ts";
 import { asksForConsumer } from "../pdk/condition.ts";
 import type {
   ExplainedPlugin,
@@ -113,7 +114,8 @@ function streamOf(asked: ExplainedRequest): ClientStream {
   return {
     method: asked.method,
     url: url.href,
-    headers: new Headers({ host: url.host, ...asked.headers }).toJSON(),
+    fields: HeaderBlock.of(new Headers({ host: url.host, ...asked.headers }).toJSON()),
+    problem: null,
     connection: null,
     features: { hasTrailers: true, keepsLength: true, hasInterim: true },
     httpVersion: null,

@@ -1,4 +1,6 @@
 // The header fields of a request that the gateway itself reads, found in one pass; knows no request.
+import { KNOWN } from "./field-name.ts";
+import { type HeaderBlock, joined } from "./header-block.ts";
 
 /** As sent; null: absent. Repeated fields are joined. */
 export interface KnownFields {
@@ -13,43 +15,44 @@ export interface KnownFields {
   userAgent: string | null;
 }
 
-/**
- * Sets the present ones in `into`. `headers` has lower-case names. Clients send fields in different orders, and an object of
- * them has another shape for each order. The engine compiles property access for the shapes it has met and recompiles it
- * for a new one: seconds of slower requests each time. One pass over all fields does not depend on shapes.
- */
-export function readKnownFields(
-  headers: Readonly<Record<string, string>>,
-  into: KnownFields,
-): void {
-  for (const name in headers) {
-    const value = headers[name] ?? "";
-    switch (name.length) {
-      case 3:
-        if (name === "via") into.via = value;
+/** Sets the present ones in `into`, whose members must be null. */
+export function readKnownFields({ names, values }: HeaderBlock, into: KnownFields): void {
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at];
+    if (name === undefined || name.known === 0) continue;
+    const { lower } = name;
+    const value = values[at] ?? "";
+    switch (name.known) {
+      case KNOWN.host:
+        into.hostField = after(into.hostField, lower, value);
         break;
-      case 4:
-        if (name === "host") into.hostField = value;
+      case KNOWN.connection:
+        into.connectionField = after(into.connectionField, lower, value);
         break;
-      case 6:
-        if (name === "cookie") into.cookie = value;
+      case KNOWN["transfer-encoding"]:
+        into.transferEncoding = after(into.transferEncoding, lower, value);
         break;
-      case 7:
-        if (name === "upgrade") into.upgrade = value;
+      case KNOWN["content-length"]:
+        into.contentLength = after(into.contentLength, lower, value);
         break;
-      case 8:
-        if (name === "cdn-loop") into.cdnLoop = value;
+      case KNOWN.upgrade:
+        into.upgrade = after(into.upgrade, lower, value);
         break;
-      case 10:
-        if (name === "user-agent") into.userAgent = value;
-        else if (name === "connection") into.connectionField = value;
+      case KNOWN.cookie:
+        into.cookie = after(into.cookie, lower, value);
         break;
-      case 14:
-        if (name === "content-length") into.contentLength = value;
+      case KNOWN.via:
+        into.via = after(into.via, lower, value);
         break;
-      case 17:
-        if (name === "transfer-encoding") into.transferEncoding = value;
+      case KNOWN["cdn-loop"]:
+        into.cdnLoop = after(into.cdnLoop, lower, value);
+        break;
+      case KNOWN["user-agent"]:
+        into.userAgent = after(into.userAgent, lower, value);
         break;
     }
   }
 }
+
+const after = (before: string | null, lower: string, value: string): string =>
+  before === null ? value : joined(lower, before, value);

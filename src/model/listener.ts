@@ -104,7 +104,7 @@ export const listenerInput = t.Object(
     }),
     engine: since(
       4,
-      oneOf(["standard", "full"], {
+      oneOf(["standard", "full", "sluice"], {
         default: "standard",
         description:
           "HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3. A change binds the listener again",
@@ -113,6 +113,7 @@ export const listenerInput = t.Object(
           options: {
             standard: "Standard: the fastest",
             full: "Full: also gRPC, for all host names",
+            sluice: "Sluice: the gateway's own, for HTTP/1.1 without TLS",
           },
           group: "engine",
         },

@@ -15,7 +15,7 @@ import { TlsTerminators } from "./tls-terminators.ts";
 /** Whether the listener needs what Bun.serve cannot do. `isShared`: stream routes match TLS names at its port. */
 export const needsAcceptor = (listener: Listener, isShared: boolean): boolean =>
   isShared ||
-  listener.engine === "full" ||
+  listener.engine !== "standard" ||
   listener.shared_engines ||
   listener.client_auth !== "none" ||
   listener.strict_sni ||

@@ -7,9 +7,11 @@ import type { Preread } from "./pending-connection.ts";
 import type { SocketOwner } from "./loopback-tunnel.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { CertificateIndex } from "./certificate-index.ts";
+import type { AcceptorContext } from "./connection-server.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
 import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
+import { SocketListener } from "../server/socket-listener.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import type { EngineHosts } from "./engine-hosts.ts";
 import type { ListenerRuntime } from "./listener-runtime.ts";
@@ -187,7 +189,7 @@ export class Listeners {
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
     if (!this.#hasAcceptor(plan, version)) return openHttpListener(plan, context);
     const livePlan = () => this.#live?.listeners.get(id) ?? plan;
-    return openAcceptorListener(plan, {
+    const acceptorContext: AcceptorContext = {
       ...context,
       challenges,
       // The live version's, because a change of limits rebinds nothing.
@@ -201,7 +203,10 @@ export class Listeners {
       needsFullEngine: (name) => needsFullEngine(this.#live ?? version, key, name),
       responseWriteTimeout: () => (this.#live ?? version).settings.limits.response_write_timeout,
       liveCertificates: () => (this.#live ?? version).certificateIndex,
-    });
+    };
+    return listener.engine === "sluice"
+      ? new SocketListener(plan, acceptorContext)
+      : openAcceptorListener(plan, acceptorContext);
   }
 
   #hasAcceptor(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
@@ -251,10 +256,10 @@ function bindKey({ listener, tls }: ListenerPlan) {
   const { engine, shared_engines: hasBothEngines } = listener;
   return [
     [address, port, protocol, engine, hasBothEngines, tls_min_version],
-    // The full engine reads these at each connection.
-    engine === "full" ? tls !== null : [http2, http3, idle_timeout, tls],
+    // Engines of our own read these at each connection.
+    engine === "standard" ? [http2, http3, idle_timeout, tls] : tls !== null,
     client_auth === "none" ? null : [client_auth, client_ca, client_crl],
-    proxy_protocol ? listener.trusted_proxies : null,
+    proxy_protocol && engine !== "sluice" ? listener.trusted_proxies : null,
     strict_sni,
   ];
 }

@@ -143,7 +143,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
   }
 
   get headers(): Readonly<Record<string, string>> {
-    return this.request.headers;
+    return this.request.fields.record;
   }
 
   header(name: string): string | null {

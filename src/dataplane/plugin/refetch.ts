@@ -1,5 +1,6 @@
 // Sends a copy of a client's request through the plugins after the calling one; knows no plugin.
 import type { Refetched, RefetchOptions } from "../../pdk/context.ts";
+import type { HeaderBlock } from "../../http/header-block.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 import type {
   BodyReader,
@@ -33,9 +34,10 @@ type Response = Omit<Refetched, "source">;
 class DetachedStream implements ClientStream {
   readonly method: string;
   readonly url = "http://detached/";
-  readonly headers: Record<string, string>;
+  readonly fields: HeaderBlock;
   readonly connection: ClientStream["connection"];
   readonly features = { hasTrailers: false, keepsLength: false, hasInterim: false };
+  readonly problem = null;
   readonly httpVersion = null;
   readonly hasBody = false;
   readonly peerPort = 0;
@@ -43,11 +45,10 @@ class DetachedStream implements ClientStream {
   readonly #maxBytes: number;
   readonly #done = Promise.withResolvers<Response>();
 
-  constructor({ headers, stream }: ClientRequest, options: RefetchOptions) {
+  constructor({ fields, stream }: ClientRequest, options: RefetchOptions) {
     const { method, timeoutMs, maxBytes } = options;
-    const { "content-length": _length, "transfer-encoding": _coding, ...others } = headers;
     this.method = method;
-    this.headers = others;
+    this.fields = fields.with("content-length", null).with("transfer-encoding", null);
     this.connection = stream.connection;
     this.signal =
       timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);

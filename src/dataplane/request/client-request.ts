@@ -2,6 +2,7 @@
 import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
 import { isGrpcContentType } from "../../http/grpc.ts";
 import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
+import type { HeaderBlock } from "../../http/header-block.ts";
 import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
 import { clientAddress } from "../../net/client-address.ts";
@@ -65,8 +66,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   readonly generation: Generation;
   readonly worker: WorkerServices;
   readonly method: string;
-  /** Lower-case names; repeated fields joined with a comma. Without the cookies of the management API. */
-  readonly headers: Record<string, string>;
+  /** Without the cookies of the management API. */
+  fields: HeaderBlock;
 
   // Set by `read`.
 
@@ -175,12 +176,12 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     this.generation = generation;
     this.worker = worker;
     this.method = stream.method;
-    this.headers = stream.headers;
+    this.fields = stream.fields;
   }
 
   /** Parses the head; an error when it cannot be served (RFC 9112 sections 3.2 and 6). */
   read(): ProxyError | null {
-    readKnownFields(this.headers, this);
+    readKnownFields(this.fields, this);
     if (this.cookie !== null) this.#hideManagementCookies(this.cookie);
     const { listener, stream } = this;
     const host = listener.hosts.normalize(this.hostField ?? "");
@@ -197,7 +198,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
     this.host = host;
-    this.isGrpc = this.method === "POST" && isGrpcContentType(this.headers["content-type"]);
+    this.isGrpc = this.method === "POST" && isGrpcContentType(this.fields.get("content-type"));
     if (listener.choice !== null) this.listener = listener.choice.find(host);
     return null;
   }
@@ -207,15 +208,14 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     const cookie = this.generation.managementCookies.without(field);
     if (cookie === field) return;
     this.cookie = cookie;
-    if (cookie === null) delete this.headers["cookie"];
-    else this.headers["cookie"] = cookie;
+    this.fields = this.fields.with("cookie", cookie);
   }
 
   /** The same request on a stream without a client, with the same client address. */
   copyFor(stream: ClientStream): ClientRequest {
     const { generation, worker, host, path, query, target } = this;
     const copy = new ClientRequest(stream, this.listener, { generation, worker });
-    readKnownFields(copy.headers, copy);
+    readKnownFields(copy.fields, copy);
     copy.isCopy = true;
     Object.assign(copy, { host, path, query, target, route: this.route, isGrpc: this.isGrpc });
     copy.#peer = this.peerAddress();
@@ -285,7 +285,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   header(name: string): string | null {
     // Access logs read it for each request.
     if (name === "user-agent") return this.userAgent;
-    return this.headers[name] ?? null;
+    return this.fields.get(name);
   }
 
   /** Declared length of the body; -1: unknown, 0: none. */

@@ -28,6 +28,7 @@ export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline:
     stream.abort();
     return;
   }
+  if (stream.problem !== null) return respondUnread(stream, stream.problem, pipeline.worker);
   const request = new ClientRequest(stream, listener, pipeline);
   const problem = request.read();
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);

@@ -105,7 +105,7 @@ export function respondUnread(
   worker: WorkerServices | null,
 ): void {
   const id = Bun.randomUUIDv7();
-  const header = (name: string) => stream.headers[name] ?? null;
+  const header = (name: string) => stream.fields.get(name);
   const response = errorResponse({ id, method: stream.method, header }, error);
   const { status, headers, body } = response;
   const pieces = body === null ? NO_PIECES : [body];

@@ -1,5 +1,6 @@
 // Bun.serve as a server engine: a request as a ClientStream, and Responses that Bun writes with the fewest system calls.
 import type { Server } from "bun";
+import { HeaderBlock } from "../../http/header-block.ts";
 import { normalizeAddress } from "../../net/address.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
@@ -41,8 +42,9 @@ export const fetchHandler =
 class BunStream implements ClientStream {
   readonly method: string;
   readonly url: string;
-  readonly headers: Record<string, string>;
+  readonly fields: HeaderBlock;
   readonly connection: ConnectionInfo | null;
+  readonly problem = null;
   peerPort = 0;
   readonly #request: Request;
   readonly #server: Server<unknown>;
@@ -59,7 +61,9 @@ class BunStream implements ClientStream {
     this.method = request.method;
     this.url = request.url;
     // All fields in one call: three times cheaper than iterating.
-    this.headers = (request.headers as unknown as { toJSON(): Record<string, string> }).toJSON();
+    this.fields = HeaderBlock.of(
+      (request.headers as unknown as { toJSON(): Record<string, string> }).toJSON(),
+    );
   }
 
   /** The result of the `fetch` handler: a response that is ready at once saves a promise. */

@@ -1,5 +1,7 @@
 // The contract between a server engine and the request path: one client request and its response; knows no engine and no route.
+import type { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
+import type { ProxyError } from "../error.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 
 /** What an engine can do. The request path asks this, never which engine it is. */
@@ -51,10 +53,12 @@ export interface BodyWriter {
  */
 export interface ClientStream {
   readonly method: string;
-  /** Absolute form: scheme, authority and target as parsed by the engine. */
+  /** Absolute form: scheme, authority and target as parsed by the engine; or the origin form alone, or `*`. */
   readonly url: string;
-  /** Lower-case names; repeated fields joined with a comma. */
-  readonly headers: Record<string, string>;
+  /** What is wrong with the request, where the engine leaves the response to the request path; else null. */
+  readonly problem: ProxyError | null;
+  /** The header fields, for whose syntax the engine vouches. */
+  readonly fields: HeaderBlock;
   /** The acceptor's info on TLS and the PROXY header; null without an acceptor. */
   readonly connection: ConnectionInfo | null;
   readonly features: EngineFeatures;

@@ -2,6 +2,7 @@
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Readable } from "node:stream";
 import type { WebSocketHandler } from "bun";
+import { HeaderBlock } from "../../http/header-block.ts";
 import { bufferRelease } from "../buffer-release.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
@@ -43,7 +44,8 @@ export interface StreamConnection {
 export class FullStream implements ClientStream {
   readonly method: string;
   readonly url: string;
-  readonly headers: Record<string, string>;
+  readonly fields: HeaderBlock;
+  readonly problem = null;
   readonly hasBody: boolean;
   readonly #connection: StreamConnection;
   readonly #stream: ServerHttp2Stream;
@@ -65,7 +67,7 @@ export class FullStream implements ClientStream {
     this.#connection = connection;
     this.method = fields.method;
     this.url = fields.url;
-    this.headers = fields.headers;
+    this.fields = HeaderBlock.of(fields.headers);
     this.#isWebSocket = fields.isWebSocket;
     this.hasBody = hasBody && !fields.isWebSocket;
     stream.on("close", () => this.#closed());

@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocketHandler } from "bun";
 import { bufferRelease } from "../buffer-release.ts";
+import { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
@@ -54,7 +55,8 @@ const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
 export class Http1Stream implements ClientStream {
   readonly method: string;
   readonly url: string;
-  readonly headers: Record<string, string>;
+  readonly fields: HeaderBlock;
+  readonly problem = null;
   readonly hasBody: boolean;
   readonly httpVersion: string;
   readonly features: EngineFeatures;
@@ -83,7 +85,7 @@ export class Http1Stream implements ClientStream {
     this.method = request.method ?? "";
     this.httpVersion = request.httpVersion;
     const headers = joinedFields(request.rawHeaders);
-    this.headers = headers;
+    this.fields = HeaderBlock.of(headers);
     this.url = urlOf(request.url ?? "", headers["host"] ?? "", isTls);
     const length = headers["content-length"];
     this.hasBody =
@@ -231,7 +233,7 @@ export class Http1Stream implements ClientStream {
     // Throws for fields that are not valid.
     const headers = new Headers(fields as [string, string][]);
     const accept = createHash("sha1").update(
-      `${this.headers["sec-websocket-key"]}${ACCEPT_SUFFIX}`,
+      `${this.fields.get("sec-websocket-key")}${ACCEPT_SUFFIX}`,
     );
     const lines = linesOf([...headers].filter(([name, value]) => value !== "" && isEndToEnd(name)));
     this.#hasBegun = true;

@@ -1,77 +1,9 @@
 // Writes the head of every upstream request, the one place that drops and adds header fields; knows no socket.
 import { formatGrpcTimeout } from "../../http/grpc.ts";
 import { namesLoop } from "../../http/cdn-loop.ts";
-import { hyphenated } from "../../http/fields.ts";
-import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
+import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
-
-/**
- * Names that an application could mistake for the gateway's header fields: dropped in every spelling except these, see
- * `hyphenated`.
- */
-const ALIASES =
-  /^(?:x-(?:forwarded|real-ip|request-id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn-loop|host$|content-length|transfer-encoding|connection|proxy-|client-cert)/;
-
-/** Header fields that are dropped or that the gateway sets itself. */
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
-  "host",
-  "content-length",
-  "expect",
-  "http2-settings",
-  // The gateway decodes WebSocket messages and supports no compression.
-  "sec-websocket-extensions",
-  "x-real-ip",
-  "x-forwarded-for",
-  "x-forwarded-proto",
-  "x-forwarded-host",
-  "x-forwarded-port",
-  // RFC 9440 section 4: only the gateway sets the client's certificate.
-  "client-cert",
-  "client-cert-chain",
-  "via",
-  "cdn-loop",
-  // CGI turns it into HTTP_PROXY, which libraries use for their own requests (httpoxy, CVE-2016-5385).
-  "proxy",
-  // Only the gateway sets the client's identity.
-  "x-consumer-id",
-  "x-consumer-username",
-  "x-consumer-custom-id",
-  "x-consumer-groups",
-  "x-credential-identifier",
-  "x-anonymous-consumer",
-]);
-
-/** The handling of a client's header field, by its name. */
-interface FieldRule {
-  /** `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User. */
-  readonly action: "dropped" | "trusted" | "passed" | "id" | "deadline";
-  /** Precedes the value: CRLF of the previous line, the name and a colon. */
-  readonly prefix: string;
-}
-
-/** Cache of the rules of recent names. */
-const rules = new Map<string, FieldRule>();
-const MAX_RULES = 1000;
-const MAX_NAME_LENGTH = 64;
-
-function ruleOf(name: string): FieldRule {
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = { action: actionOf(name), prefix: `\r\n${name}: ` };
-  if (rules.size >= MAX_RULES) rules.clear();
-  if (name.length <= MAX_NAME_LENGTH) rules.set(name, rule);
-  return rule;
-}
-
-function actionOf(name: string): FieldRule["action"] {
-  const plain = hyphenated(name);
-  if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
-  if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
-  if (name === "grpc-timeout") return "deadline";
-  return name === "x-request-id" ? "id" : "passed";
-}
 
 /**
  * The client's header fields as sent upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
@@ -79,29 +11,30 @@ function actionOf(name: string): FieldRule["action"] {
  * `upstreamBodyLength`; returns an error for an exceeded limit or a loop.
  */
 export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
-  const { headers, listener } = request;
+  const { listener } = request;
+  const { names, values } = request.fields;
   const token = request.generation.loopToken;
   const named = connectionOptions(request.connectionField);
   const isTrusted = request.isFromTrustedProxy();
   let lines = "";
-  let count = 0;
   // Request line and empty line.
   const { edits, sendsId } = request;
   let bytes = request.method.length + request.target.length + 14;
-  for (const name in headers) {
-    const value = headers[name] ?? "";
-    count++;
-    bytes += name.length + value.length + 4;
-    const { action, prefix } = ruleOf(name);
-    if (action === "dropped" || (sendsId && action === "id")) continue;
-    if (action === "deadline" && request.callsGrpc) continue;
-    if (action === "trusted" ? !isTrusted : named.length > 0 && named.includes(name)) continue;
-    if (edits?.replaces(name) === true) continue;
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at];
+    if (name === undefined) continue;
+    const value = values[at] ?? "";
+    const { handling, prefix, lower } = name;
+    bytes += lower.length + value.length + 4;
+    if (handling === "dropped" || (sendsId && handling === "id")) continue;
+    if (handling === "deadline" && request.callsGrpc) continue;
+    if (handling === "trusted" ? !isTrusted : named.length > 0 && named.includes(lower)) continue;
+    if (edits?.replaces(lower) === true) continue;
     // Three parts: the engine concatenates them as one rope.
     lines = `${lines}${prefix}${value}`;
   }
   lines += "\r\n";
-  if (count > listener.maxHeaderFields) return failures.tooManyFields;
+  if (names.length > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   const { cdnLoop: loop } = request;
   if (loop !== null && namesLoop(loop, token)) return failures.loop;
@@ -116,8 +49,8 @@ const ID = /^[\w.~+/=:@-]{1,128}$/;
 
 /** The request's id. Only a trusted proxy may set it: other clients could make two requests look like one. */
 function idLine(request: ClientRequest, isTrusted: boolean): string {
-  const given = isTrusted ? request.headers["x-request-id"] : undefined;
-  if (given !== undefined && ID.test(given)) request.id = given;
+  const given = isTrusted ? request.fields.get("x-request-id") : null;
+  if (given !== null && ID.test(given)) request.id = given;
   return `x-request-id: ${request.id}\r\n`;
 }
 

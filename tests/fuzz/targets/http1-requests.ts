@@ -120,7 +120,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
 }
 
 async function respond(stream: ClientStream, seen: string[]): Promise<void> {
-  const { method, url, headers } = stream;
+  const { method, url, fields } = stream;
   let body = "";
   if (stream.hasBody) {
     const source = stream.openBody();
@@ -134,7 +134,7 @@ async function respond(stream: ClientStream, seen: string[]): Promise<void> {
       return;
     }
   }
-  seen.push(`${method} ${url} ${JSON.stringify(headers)} ${body}`);
+  seen.push(`${method} ${url} ${JSON.stringify(fields.record)} ${body}`);
   stream.respond(
     { status: 200, headers: new Headers(), hasContentType: false, hasLength: false },
     [],

@@ -1,5 +1,6 @@
 // Which header fields of a request are extracted, in any order.
 import { expect, test } from "bun:test";
+import { HeaderBlock } from "../../../src/http/header-block.ts";
 import { type KnownFields, readKnownFields } from "../../../src/http/known-fields.ts";
 
 const ALL = {
@@ -28,7 +29,7 @@ const NAMED = {
 
 function knownFields(headers: Readonly<Record<string, string>>): KnownFields {
   const into = Object.fromEntries(Object.keys(NAMED).map((name) => [name, null]));
-  readKnownFields(headers, into as unknown as KnownFields);
+  readKnownFields(HeaderBlock.of(headers), into as unknown as KnownFields);
   return into as unknown as KnownFields;
 }
 

@@ -1,0 +1,309 @@
+// One HTTP/1.1 connection of our engine: one request at a time, what waits behind it, time limits and the end; knows no route.
+import type { WebSocketHandler } from "bun";
+import { EMPTY_BLOCK } from "../../../http/header-block.ts";
+import { failures, type ProxyError } from "../../error.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import type { ClientSocket, SocketOwner } from "../../listener/loopback-tunnel.ts";
+import { SocketStream } from "../../listener/socket-stream.ts";
+import type { StreamHandler } from "../bun-stream.ts";
+import { PeerSocket, type SocketUser } from "../peer-socket.ts";
+import { ByteQueue } from "./byte-queue.ts";
+import { Http1Body } from "./request-body.ts";
+import { HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
+import { Http1Stream, type StreamConnection } from "./stream.ts";
+
+/** Limits of a connection, read when they apply. Times in milliseconds. */
+export interface Http1Bounds {
+  readonly maxHeadBytes: number;
+  /** For each request head; 0: that of the idle connection. */
+  readonly headTimeout: number;
+  readonly idleTimeout: number;
+  /** In which a client must read some of a complete response; 0: no limit. */
+  readonly writeTimeout: number;
+}
+
+/** What a connection needs of its listener. */
+export interface Http1Owner {
+  readonly info: ConnectionInfo;
+  readonly serve: StreamHandler;
+  readonly websocket: WebSocketHandler<never>;
+  bounds(): Http1Bounds;
+  refused(reason: string): void;
+  /** The last call. */
+  closed(): void;
+}
+
+type AcceptedSocket = ClientSocket & { data: SocketOwner };
+
+/** Bytes that wait behind a request, or of its body, before the gateway stops reading from the client. */
+const MAX_WAITING_BYTES = 65_536;
+/** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
+const MAX_DROPPED_BYTES = 65_536;
+/** After the client's FIN, to let a response come first. */
+const PROBE_AFTER_MS = 500;
+
+/** Stands for a head that could not be read. */
+const UNREAD: RequestHead = {
+  method: "GET",
+  target: "/",
+  httpVersion: "1.1",
+  fields: EMPTY_BLOCK,
+  bodyLength: 0,
+  keepsAlive: false,
+  expectsContinue: false,
+  takesTrailers: false,
+  upgrade: null,
+};
+
+export class Http1Connection implements SocketUser, StreamConnection {
+  readonly info: ConnectionInfo;
+  readonly socket: PeerSocket;
+  isGoingAway = false;
+  readonly #accepted: AcceptedSocket;
+  readonly #owner: Http1Owner;
+  readonly #waiting = new ByteQueue();
+  #stream: Http1Stream | null = null;
+  readonly #reader = new HeadReader();
+  #isWithinHead = false;
+  #isRunning = false;
+  /** Nothing more is read as a request. */
+  #isOver = false;
+  #isUpgraded = false;
+  #hasRequests = false;
+  /** Since when a head is incomplete; 0: none is. */
+  #headSince: number;
+  #idleSince: number;
+  /** When the client has sent FIN within a request; 0: it has not. */
+  #endedAt = 0;
+  #dropped = 0;
+  #unsent = 0;
+
+  constructor(accepted: AcceptedSocket, owner: Http1Owner) {
+    this.#accepted = accepted;
+    this.#owner = owner;
+    this.info = owner.info;
+    this.socket = new PeerSocket(accepted, this);
+    this.#headSince = performance.now();
+    this.#idleSince = this.#headSince;
+  }
+
+  get websocket(): WebSocketHandler<never> {
+    return this.#owner.websocket;
+  }
+
+  /** Whether a request or WebSocket is served. */
+  get isBusy(): boolean {
+    return this.#isUpgraded || this.#stream?.isResponded === false;
+  }
+
+  /** Whether the kernel has all that the client is to get. */
+  get isServed(): boolean {
+    return !this.isBusy && this.socket.heldBytes === 0;
+  }
+
+  /** `buffered`: what the client has sent so far. */
+  begin(buffered: Buffer): void {
+    if (buffered.length > 0) this.socket.clientSent(buffered);
+  }
+
+  // Events of the socket.
+
+  received(chunk: Buffer): void {
+    if (this.#isOver) return;
+    const body = this.#stream?.body ?? null;
+    if (body !== null && !body.isComplete) {
+      const used = body.take(chunk);
+      if (this.#stream?.isResponded === true) this.#drop(used);
+      if (used < chunk.length && !this.#isOver) this.#waiting.push(chunk.subarray(used));
+    } else this.#waiting.push(chunk);
+    this.#advance();
+  }
+
+  drained(): void {
+    this.#stream?.drained();
+    this.#advance();
+  }
+
+  ended(): void {
+    const stream = this.#stream;
+    if (stream === null || stream.isResponded) return this.#finish();
+    // Half a body is no request.
+    if (stream.body?.isComplete === false) return this.socket.destroy();
+    this.#endedAt = performance.now();
+    stream.closeAfterResponse();
+  }
+
+  closed(): void {
+    this.#isOver = true;
+    this.#waiting.clear();
+    this.#stream?.connectionClosed();
+    this.#stream = null;
+    if (!this.#isUpgraded) this.#owner.closed();
+  }
+
+  // Requests.
+
+  /** Begins requests, as far as the bytes allow. Responses call it again within: a loop, to bound the stack. */
+  #advance(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    try {
+      // A client that does not read its responses gets no others.
+      while (this.#isFree && this.#waiting.length > 0 && this.socket.heldBytes === 0)
+        if (!this.#readHead()) break;
+    } finally {
+      this.#isRunning = false;
+    }
+    this.#readOn();
+  }
+
+  get #isFree(): boolean {
+    return this.#stream === null && !this.#isOver;
+  }
+
+  /** False: the head is not complete. */
+  #readHead(): boolean {
+    const waiting = this.#waiting;
+    // Only whole ones: they are not part of a head (RFC 9112 section 2.2).
+    if (!this.#isWithinHead) waiting.drop(leadingBreaks(waiting.bytes));
+    if (waiting.length === 0) return false;
+    const head = this.#reader.read(waiting.bytes, this.#owner.bounds().maxHeadBytes);
+    this.#isWithinHead = head === null;
+    if (head === null) return false;
+    if ("method" in head) {
+      waiting.drop(this.#reader.size);
+      this.#begin(head);
+    } else this.#refuse(head);
+    return true;
+  }
+
+  #begin(head: RequestHead, problem: ProxyError | null = null): void {
+    this.#hasRequests = true;
+    this.#headSince = 0;
+    const body =
+      head.bodyLength === 0 ? null : new Http1Body(head.bodyLength, () => this.#readOn());
+    const stream = new Http1Stream(head, this, { body, problem });
+    this.#stream = stream;
+    const { bytes } = this.#waiting;
+    if (body !== null && bytes.length > 0) {
+      const used = body.take(bytes);
+      this.#waiting.drop(used);
+    }
+    try {
+      this.#owner.serve(stream);
+    } catch {
+      // Thrown by an event of the socket, it would go unnoticed.
+      stream.abort();
+    }
+  }
+
+  /** Responds to bytes that are no request, and closes the connection. */
+  #refuse(problem: ProxyError): void {
+    this.#waiting.clear();
+    this.#begin(UNREAD, problem);
+  }
+
+  /** The rest of a body after the response. */
+  #drop(bytes: number): void {
+    this.#dropped += bytes;
+    const body = this.#stream?.body;
+    if (body?.isComplete === true) this.#next();
+    else if (body?.isBroken === true || this.#dropped > MAX_DROPPED_BYTES) this.#finish();
+  }
+
+  responded(keepsConnection: boolean): void {
+    this.#idleSince = performance.now();
+    const body = this.#stream?.body ?? null;
+    if (!keepsConnection || body?.isBroken === true) return this.#finish();
+    if (body === null || body.isComplete) return this.#next();
+    this.#dropped = 0;
+    body.drop();
+  }
+
+  #next(): void {
+    this.#stream = null;
+    if (this.isGoingAway || this.socket.hasEnded) this.#finish();
+    else this.#advance();
+  }
+
+  upgraded(): { readonly stream: SocketStream; readonly rest: Buffer } {
+    this.#isOver = true;
+    this.#isUpgraded = true;
+    this.#stream = null;
+    const rest = Buffer.from(this.#waiting.bytes);
+    this.#waiting.clear();
+    const stream = new SocketStream(this.#accepted);
+    this.#accepted.data = stream;
+    stream.on("close", () => this.#owner.closed());
+    return { stream, rest };
+  }
+
+  /** Reads on, unless enough waits; and watches over an incomplete head. */
+  #readOn(): void {
+    if (this.#isUpgraded) return;
+    if (!this.#isFree) this.#headSince = 0;
+    else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
+    else if (this.#headSince === 0) this.#headSince = performance.now();
+    const unread = this.#stream?.body?.waiting ?? 0;
+    const held = this.#isFree ? 0 : this.#waiting.length;
+    if (Math.max(held, unread) >= MAX_WAITING_BYTES) this.socket.pause();
+    else this.socket.resume();
+  }
+
+  /** Sends what is left, and FIN. */
+  #finish(): void {
+    this.#isOver = true;
+    this.#headSince = 0;
+    this.#waiting.clear();
+    this.#idleSince = performance.now();
+    this.socket.finish(this.#idleSince);
+  }
+
+  // Called by the listener.
+
+  /** The connection ends with the current request. */
+  goAway(): void {
+    this.isGoingAway = true;
+    if (this.#stream !== null) this.#stream.closeAfterResponse();
+    else if (!this.#isOver && this.#headSince === 0) this.#finish();
+  }
+
+  /** Called about once a second. */
+  tick(now: number): void {
+    if (this.#isUpgraded) return;
+    this.socket.tick(now);
+    if (this.socket.isClosed) return;
+    const unsent = this.socket.heldBytes;
+    // A client that reads slowly is not idle.
+    if (unsent !== this.#unsent) this.#idleSince = now;
+    this.#unsent = unsent;
+    if (this.isBusy) return this.#probe(now);
+    const { headTimeout, idleTimeout, writeTimeout } = this.#owner.bounds();
+    const idle = now - this.#idleSince;
+    if (unsent > 0) {
+      if (writeTimeout > 0 && idle >= writeTimeout) this.socket.destroy();
+    } else if (this.#isOver) return;
+    else if (this.#headSince > 0) {
+      if (now - this.#headSince >= (headTimeout || idleTimeout)) this.#headIsLate();
+    } else if (idle >= idleTimeout) this.#finish();
+  }
+
+  #probe(now: number): void {
+    if (this.#endedAt === 0 || now - this.#endedAt < PROBE_AFTER_MS) return;
+    this.#endedAt = Number.POSITIVE_INFINITY;
+    this.#stream?.probe();
+  }
+
+  #headIsLate(): void {
+    this.#owner.refused("the head of a request did not arrive in time");
+    // To a client that has sent nothing there is nothing to respond to.
+    if (!this.#hasRequests && this.#waiting.length === 0) this.socket.destroy();
+    else this.#refuse(failures.headTimeout);
+  }
+
+  /** Closes at once. */
+  close(): void {
+    if (this.#isUpgraded) this.#accepted.terminate();
+    else this.socket.destroy();
+  }
+}

@@ -1,0 +1,172 @@
+// Writes one HTTP/1.1 response with its framing (RFC 9112 sections 6 and 7.1); knows no request path.
+import { STATUS_CODES } from "node:http";
+import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
+import { releaseBuffers } from "../../buffer-release.ts";
+import type { BodyReader, BodyWriter, FieldPairs, OutgoingHead } from "../client-stream.ts";
+import type { PeerSocket } from "../peer-socket.ts";
+
+/** Fields of the connection, which the engine writes itself. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+/** RFC 9110 section 5. Written as latin1, a character over 255 would become another one, a line break for instance. */
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
+
+const CRLF = Buffer.from("\r\n");
+
+let date = "";
+let dateSecond = 0;
+
+/** The line `date: ...`, made once a second. */
+function dateLine(): string {
+  const now = Date.now();
+  const second = Math.floor(now / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    date = `date: ${new Date(now).toUTCString()}\r\n`;
+  }
+  return date;
+}
+
+/** The head of a response; `lines`: of framing and connection. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
+export function responseHead({ status, headers }: OutgoingHead, lines: string): string {
+  let fields = "";
+  let hasDate = false;
+  for (const [name, value] of headers) {
+    if (name === "date") hasDate = true;
+    if (OWN_FIELDS.has(name) || (status === 204 && name === "content-length")) continue;
+    fields += `${name}: ${value}\r\n`;
+  }
+  const day = hasDate ? "" : dateLine();
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${fields}${day}${lines}\r\n`;
+}
+
+/** Fields as lines. Those that are not valid, which no head may hold, are left out. */
+export function linesOf(fields: FieldPairs): string {
+  let lines = "";
+  for (const [name, value] of fields)
+    if (FIELD_NAME.test(name) && !NOT_A_VALUE.test(value)) lines += `${name}: ${value}\r\n`;
+  return lines;
+}
+
+/** Lines of an upgrade's response that are neither the connection's nor a WebSocket's. */
+export const upgradeLines = (fields: Iterable<readonly [string, string]>): string =>
+  linesOf(
+    [...fields].filter(
+      ([name, value]) =>
+        value !== "" &&
+        !OWN_FIELDS.has(name) &&
+        name !== "sec-websocket-accept" &&
+        name !== "content-length",
+    ),
+  );
+
+export interface WriterOptions {
+  readonly isChunked: boolean;
+  /** Nothing is sent: HEAD, 204, 304. */
+  readonly isEmpty: boolean;
+  /** As declared; null: unknown. */
+  readonly length: number | null;
+  /** Whether other code still holds the pieces. */
+  readonly isShared: boolean;
+  /** The client understands trailers. */
+  readonly takesTrailers: boolean;
+  trailers(): FieldPairs;
+  /** The response is complete, as far as the gateway is concerned. */
+  ended(): void;
+}
+
+/** The body of a streamed response. */
+export class Http1Writer implements BodyWriter {
+  isEmpty = true;
+  readonly #socket: PeerSocket;
+  readonly #reader: BodyReader;
+  readonly #options: WriterOptions;
+  #left: number;
+  #isOver = false;
+  #isFull = false;
+  /** Runs when all was sent. */
+  #done: (() => void) | null = null;
+
+  constructor(socket: PeerSocket, reader: BodyReader, options: WriterOptions) {
+    this.#socket = socket;
+    this.#reader = reader;
+    this.#options = options;
+    this.#left = options.length ?? Number.POSITIVE_INFINITY;
+  }
+
+  write(chunk: Uint8Array): boolean {
+    this.isEmpty = false;
+    const { isEmpty, isChunked, isShared } = this.#options;
+    if (this.#isOver || isEmpty || chunk.byteLength === 0) return true;
+    this.#left -= chunk.byteLength;
+    // More than declared would be taken for the next response.
+    if (this.#left < 0) {
+      this.#socket.destroy();
+      return true;
+    }
+    const socket = this.#socket;
+    const hasRoom = isChunked
+      ? socket.writeText(`${chunk.byteLength.toString(16)}\r\n`, [chunk, CRLF])
+      : socket.write(chunk);
+    this.#isFull = !hasRoom;
+    if (hasRoom && !isShared) releaseBuffers([chunk]);
+    return hasRoom;
+  }
+
+  end(done: () => void): void {
+    if (this.#isOver) return done();
+    this.#isOver = true;
+    const { length, isEmpty, isChunked, takesTrailers, trailers, ended } = this.#options;
+    const socket = this.#socket;
+    // Shorter than declared: the client must not wait for the rest, nor take it for complete.
+    if (length !== null && !isEmpty && this.#left > 0) {
+      socket.destroy();
+      return done();
+    }
+    if (isChunked) {
+      const allowed = takesTrailers
+        ? trailers().filter(([name]) => !forbiddenInTrailers(name.toLowerCase()))
+        : [];
+      socket.writeText(`0\r\n${linesOf(allowed)}\r\n`);
+    }
+    if (socket.heldBytes > 0 && !socket.isClosed) this.#done = done;
+    ended();
+    if (this.#done === null) done();
+  }
+
+  fail(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#socket.destroy();
+  }
+
+  /** Whether a probe of the connection is possible: between two chunks. */
+  get canProbe(): boolean {
+    return this.#options.isChunked && !this.#isOver && this.#socket.heldBytes === 0;
+  }
+
+  drained(): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.();
+    if (!this.#isFull || this.#isOver) return;
+    this.#isFull = false;
+    this.#reader.wanted();
+  }
+
+  /** The client has gone. */
+  closed(): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.();
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#reader.cancelled();
+  }
+}

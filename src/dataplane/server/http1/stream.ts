@@ -1,0 +1,265 @@
+// One HTTP/1.1 request of our engine as a ClientStream, with its response as bytes; knows no route and no parser.
+import { createHash } from "node:crypto";
+import type { WebSocketHandler } from "bun";
+import type { HeaderBlock } from "../../../http/header-block.ts";
+import { releaseBuffers } from "../../buffer-release.ts";
+import type { BodySource } from "../../client-body.ts";
+import type { ProxyError } from "../../error.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import type { SocketStream } from "../../listener/socket-stream.ts";
+import { ServerSocket } from "../../websocket/server-socket.ts";
+import type {
+  BodyReader,
+  BodyWriter,
+  ClientStream,
+  EngineFeatures,
+  FieldPairs,
+  OutgoingHead,
+} from "../client-stream.ts";
+import type { PeerSocket } from "../peer-socket.ts";
+import type { Http1Body } from "./request-body.ts";
+import type { RequestHead } from "./request-parser.ts";
+import { Http1Writer, linesOf, responseHead, upgradeLines } from "./response-writer.ts";
+
+/** The connection of a request. */
+export interface StreamConnection {
+  readonly info: ConnectionInfo;
+  readonly socket: PeerSocket;
+  readonly websocket: WebSocketHandler<never>;
+  readonly isGoingAway: boolean;
+  /** The response was handed over. */
+  responded(keepsConnection: boolean): void;
+  /** The socket is a WebSocket's from now on; with what has arrived of it. */
+  upgraded(): { readonly stream: SocketStream; readonly rest: Buffer };
+}
+
+const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+const FEATURES: Record<"1.0" | "1.1" | "trailers", EngineFeatures> = {
+  "1.0": { hasTrailers: false, keepsLength: true, hasInterim: false },
+  "1.1": { hasTrailers: false, keepsLength: true, hasInterim: true },
+  trailers: { hasTrailers: true, keepsLength: true, hasInterim: true },
+};
+
+/** Lives as long as the request. */
+export class Http1Stream implements ClientStream {
+  readonly head: RequestHead;
+  readonly problem: ProxyError | null;
+  readonly body: Http1Body | null;
+  /** The response is complete, as far as the gateway is concerned. */
+  isResponded = false;
+  readonly #connection: StreamConnection;
+  #keepsConnection: boolean;
+  #hasBegun = false;
+  #awaitsContinue: boolean;
+  #abort: AbortController | null = null;
+  #isGone = false;
+  #writer: Http1Writer | null = null;
+  #trailers: FieldPairs = [];
+
+  /** `problem`: what the gateway responds with to a head that is no request; null: it is one. */
+  constructor(
+    head: RequestHead,
+    connection: StreamConnection,
+    { body, problem }: { readonly body: Http1Body | null; readonly problem: ProxyError | null },
+  ) {
+    this.head = head;
+    this.problem = problem;
+    this.body = body;
+    this.#connection = connection;
+    this.#keepsConnection = head.keepsAlive && !connection.isGoingAway;
+    this.#awaitsContinue = head.expectsContinue;
+  }
+
+  get method(): string {
+    return this.head.method;
+  }
+
+  get url(): string {
+    return this.head.target;
+  }
+
+  get fields(): HeaderBlock {
+    return this.head.fields;
+  }
+
+  get httpVersion(): string {
+    return this.head.httpVersion;
+  }
+
+  get features(): EngineFeatures {
+    return FEATURES[this.head.takesTrailers ? "trailers" : this.head.httpVersion];
+  }
+
+  get hasBody(): boolean {
+    return this.body !== null;
+  }
+
+  get connection(): ConnectionInfo {
+    return this.#connection.info;
+  }
+
+  openBody(): BodySource {
+    const { body } = this;
+    if (body === null) throw new Error("the request has no body");
+    if (this.#awaitsContinue && !this.#hasBegun)
+      this.#connection.socket.writeText("HTTP/1.1 100 Continue\r\n\r\n");
+    this.#awaitsContinue = false;
+    return body;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#isGone) this.#abort.abort();
+    }
+    return this.#abort.signal;
+  }
+
+  peerAddress(): string {
+    return this.connection.address;
+  }
+
+  get peerPort(): number {
+    return this.connection.port;
+  }
+
+  // A connection with a request is not idle: the gateway's own timeouts apply to it.
+
+  suspendIdleTimeout(): void {}
+
+  restoreIdleTimeout(): void {}
+
+  closeAfterResponse(): void {
+    this.#keepsConnection = false;
+  }
+
+  setTrailers(trailers: FieldPairs): void {
+    this.#trailers = trailers;
+  }
+
+  sendInterim(status: number, fields: FieldPairs): void {
+    if (!this.features.hasInterim || this.#hasBegun || status < 102 || status > 199) return;
+    this.#connection.socket.writeText(`HTTP/1.1 ${status} \r\n${linesOf(fields)}\r\n`);
+  }
+
+  respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
+    if (!this.#begin(head)) return;
+    const isEmpty = this.method === "HEAD" || isBodiless(head.status);
+    let lines = this.#connectionLine;
+    if (!isEmpty && !head.hasLength) {
+      let size = 0;
+      for (const piece of pieces) size += piece.byteLength;
+      lines = `content-length: ${size}\r\n${lines}`;
+    }
+    const { socket } = this.#connection;
+    const isSent = socket.writeText(responseHead(head, lines), isEmpty ? undefined : pieces);
+    if (!isShared && isSent) releaseBuffers(pieces);
+    this.#end();
+  }
+
+  start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter {
+    const begins = this.#begin(head);
+    const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
+    const isChunked = !isEmpty && !head.hasLength && this.httpVersion === "1.1";
+    // RFC 9112 section 6.3: without a length and without chunks, the end of the connection ends the body.
+    if (!isEmpty && !head.hasLength && !isChunked) this.#keepsConnection = false;
+    const { socket } = this.#connection;
+    const writer = new Http1Writer(socket, reader, {
+      isChunked,
+      isEmpty,
+      isShared,
+      length: isEmpty || !head.hasLength ? null : Number(head.headers.get("content-length")),
+      takesTrailers: this.head.takesTrailers,
+      trailers: () => this.#trailers,
+      ended: () => this.#end(),
+    });
+    this.#writer = writer;
+    if (begins) {
+      const coding = isChunked ? "transfer-encoding: chunked\r\n" : "";
+      socket.writeText(responseHead(head, `${coding}${this.#connectionLine}`));
+    }
+    if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
+    return writer;
+  }
+
+  /** False: the response has begun. */
+  #begin({ headers }: OutgoingHead): boolean {
+    if (this.#hasBegun) return false;
+    this.#hasBegun = true;
+    // The client may send the body or not: the next byte is either's.
+    if (this.#awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
+    // Of a request that the gateway rejects.
+    if (headers.get("connection") === "close") this.#keepsConnection = false;
+    if (this.body?.isBroken === true || this.#connection.isGoingAway) this.#keepsConnection = false;
+    return true;
+  }
+
+  get #connectionLine(): string {
+    if (!this.#keepsConnection) return "connection: close\r\n";
+    return this.httpVersion === "1.1" ? "" : "connection: keep-alive\r\n";
+  }
+
+  #end(): void {
+    if (this.isResponded) return;
+    this.isResponded = true;
+    this.#connection.responded(this.#keepsConnection);
+  }
+
+  upgrade(fields: readonly (readonly [string, string])[], session: object): boolean {
+    const connection = this.#connection;
+    const isWebSocket = this.head.upgrade?.toLowerCase() === "websocket";
+    if (!isWebSocket || this.#hasBegun || connection.socket.isClosed) return false;
+    // Throws for fields that are not valid.
+    const headers = new Headers(fields as [string, string][]);
+    const accept = createHash("sha1")
+      .update(`${this.fields.get("sec-websocket-key")}${ACCEPT_SUFFIX}`)
+      .digest("base64");
+    this.#hasBegun = true;
+    this.isResponded = true;
+    const { stream, rest } = connection.upgraded();
+    stream.write(
+      Buffer.from(
+        `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n${upgradeLines(headers)}\r\n`,
+        "latin1",
+      ),
+    );
+    new ServerSocket(stream, connection.websocket, { session, rest });
+    return true;
+  }
+
+  abort(): void {
+    this.#hasBegun = true;
+    this.#connection.socket.destroy();
+  }
+
+  // Called by the connection.
+
+  drained(): void {
+    this.#writer?.drained();
+  }
+
+  /**
+   * The client has sent FIN: it may still read, or it has gone. Both look alike until something is written to it, so write what
+   * changes nothing: an interim response that every client ignores (RFC 9110 section 15.2), or a zero before the size of the
+   * next chunk. One that has gone answers with a reset.
+   */
+  probe(): void {
+    const { socket } = this.#connection;
+    if (!this.#hasBegun) {
+      if (this.features.hasInterim) socket.writeText("HTTP/1.1 100 Continue\r\n\r\n");
+    } else if (this.#writer?.canProbe === true) socket.writeText("0");
+  }
+
+  connectionClosed(): void {
+    this.#writer?.closed();
+    if (this.isResponded) return;
+    this.isResponded = true;
+    this.#isGone = true;
+    this.body?.fail(new Error("the client has gone"));
+    this.#abort?.abort();
+  }
+}
+
+/** No body, whatever the head says (RFC 9110 section 6.4.1). */
+const isBodiless = (status: number): boolean => status === 204 || status === 304;

@@ -1,0 +1,231 @@
+// A peer's socket with the traps of Bun's sockets closed: the only way in which our engine reads, writes and closes; knows no protocol.
+//
+// - There is no `end`. Under TLS Bun's socket could not be ended afterwards until the peer leaves, and `end(data)` drops what the
+//   kernel does not take. Closing is: write, FIN (`finish`), read and drop, a time limit of our own, `destroy`.
+// - A string is written as latin1: Bun's `write(text)` sends UTF-8, and header fields hold bytes above 0x7f.
+// - A large read ends the turn of its socket: Bun reads up to 5.7 MB of one socket while the others wait.
+// - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
+// - A paused socket never sees FIN; `destroy` within a handler reports `closed` before the handler returns.
+import type { SocketOwner } from "../listener/loopback-tunnel.ts";
+
+/** Of Bun's socket what is safe to use. */
+export interface RawSocket {
+  write(bytes: Uint8Array): number;
+  pause(): void;
+  resume(): void;
+  shutdown(): void;
+  terminate(): void;
+}
+
+/** What handles the events of a socket. */
+export interface SocketUser {
+  received(chunk: Buffer): void;
+  /** All that was written has reached the kernel. */
+  drained(): void;
+  /** The peer has sent FIN; what is written may still reach it. */
+  ended(): void;
+  /** The last call. `isReset`: the connection broke. */
+  closed(isReset: boolean): void;
+}
+
+/** A read of this size ends the turn of its socket. Bun reads at most twice as much at once. */
+const TURN_BYTES = 262_144;
+/** Time for the peer to close after FIN, in milliseconds, and as long as it still sends. */
+const LINGER_MS = 2000;
+const MAX_LINGER_MS = 30_000;
+
+/** One buffer for all short messages: a turn's only user, because writes copy what the kernel does not take. */
+const scratch = Buffer.allocUnsafeSlow(65_536);
+
+const NO_PIECES: readonly Uint8Array[] = [];
+const NOTHING = new Uint8Array(0);
+
+export class PeerSocket implements SocketOwner {
+  readonly #socket: RawSocket;
+  readonly #user: SocketUser;
+  /** What the kernel has not taken; null: nothing. */
+  #held: Uint8Array[] | null = null;
+  #heldBytes = 0;
+  #isPaused = false;
+  /** Until the next turn. */
+  #isResting = false;
+  #isFinished = false;
+  #isClosed = false;
+  #hasEnded = false;
+  #finishedAt = 0;
+  #readAt = 0;
+
+  constructor(socket: RawSocket, user: SocketUser) {
+    this.#socket = socket;
+    this.#user = user;
+  }
+
+  /** Bytes that the kernel has not taken. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Whether `finish` was called. */
+  get isFinished(): boolean {
+    return this.#isFinished;
+  }
+
+  /** Whether the peer has sent FIN. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Whether `heldBytes` is 0: else wait for `drained`. The caller must not change the bytes afterwards. */
+  write(bytes: Uint8Array): boolean {
+    if (this.#isFinished || this.#isClosed || bytes.byteLength === 0) return true;
+    if (this.#held !== null) return this.#hold(bytes);
+    const written = this.#socket.write(bytes);
+    // Below 0: closed, and the event follows.
+    if (written === bytes.byteLength || written < 0) return true;
+    return this.#hold(bytes.subarray(written));
+  }
+
+  /** Writes latin1 text and what follows it, in one system call as far as it is short. As `write`. */
+  writeText(text: string, pieces: readonly Uint8Array[] = NO_PIECES): boolean {
+    let at = 0;
+    if (text.length > scratch.length) this.write(Buffer.from(text, "latin1"));
+    else {
+      let end = scratch.write(text, 0, "latin1");
+      for (; at < pieces.length; at++) {
+        const piece = pieces[at];
+        if (piece === undefined || piece.byteLength > scratch.length - end) break;
+        scratch.set(piece, end);
+        end += piece.byteLength;
+      }
+      this.#writeScratch(end);
+    }
+    for (; at < pieces.length; at++) this.write(pieces[at] ?? NOTHING);
+    return this.#held === null;
+  }
+
+  #writeScratch(end: number): void {
+    if (this.#isFinished || this.#isClosed) return;
+    const written = this.#held === null ? this.#socket.write(scratch.subarray(0, end)) : 0;
+    if (written >= 0 && written < end) this.#hold(Buffer.from(scratch.subarray(written, end)));
+  }
+
+  #hold(bytes: Uint8Array): false {
+    this.#held ??= [];
+    this.#held.push(bytes);
+    this.#heldBytes += bytes.byteLength;
+    return false;
+  }
+
+  /** Stops reading. The peer's FIN is noticed once it reads again. */
+  pause(): void {
+    if (this.#isPaused) return;
+    this.#isPaused = true;
+    if (!this.#isResting && !this.#isClosed) this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    if (!this.#isResting && !this.#isClosed) this.#socket.resume();
+  }
+
+  /** Sends FIN after all that was written. What still arrives is dropped, so that a reset does not destroy what was sent. */
+  finish(now: number): void {
+    if (this.#isFinished || this.#isClosed) return;
+    this.#isFinished = true;
+    this.#finishedAt = now;
+    this.#readAt = now;
+    if (this.#held === null) this.#socket.shutdown();
+    this.resume();
+  }
+
+  /** Closes at once. What the kernel has taken is still sent, unless the peer goes on sending. */
+  destroy(): void {
+    if (!this.#isClosed) this.#socket.terminate();
+    this.#close(true);
+  }
+
+  /** Ends the time of a peer that does not close. Call it about once a second. */
+  tick(now: number): void {
+    if (!this.#isFinished || this.#held !== null) return;
+    const isSilent = now - this.#readAt >= LINGER_MS;
+    if (isSilent || now - this.#finishedAt >= MAX_LINGER_MS) this.destroy();
+  }
+
+  #close(isReset: boolean): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#held = null;
+    this.#heldBytes = 0;
+    this.#user.closed(isReset);
+  }
+
+  /** Whatever a user throws must close the connection: nothing else would. */
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch {
+      this.destroy();
+    }
+  }
+
+  // Events of Bun's socket.
+
+  clientSent(chunk: Buffer): void {
+    if (this.#isFinished) {
+      this.#readAt = performance.now();
+      return;
+    }
+    if (chunk.length >= TURN_BYTES) this.#rest();
+    try {
+      this.#user.received(chunk);
+    } catch {
+      this.destroy();
+    }
+  }
+
+  /** Lets the other sockets have a turn. */
+  #rest(): void {
+    if (this.#isResting) return;
+    this.#isResting = true;
+    this.#socket.pause();
+    setImmediate(() => {
+      this.#isResting = false;
+      if (!this.#isPaused && !this.#isClosed) this.#socket.resume();
+    });
+  }
+
+  clientDrained(): void {
+    const held = this.#held;
+    if (held === null || this.#isClosed) return;
+    while (held.length > 0) {
+      const [bytes] = held;
+      if (bytes === undefined) break;
+      const written = this.#socket.write(bytes);
+      if (written < 0) return;
+      this.#heldBytes -= written;
+      this.#readAt = performance.now();
+      if (written < bytes.byteLength) {
+        held[0] = bytes.subarray(written);
+        return;
+      }
+      held.shift();
+    }
+    this.#held = null;
+    if (this.#isFinished) this.#socket.shutdown();
+    else this.#guard(() => this.#user.drained());
+  }
+
+  clientEnded(): void {
+    this.#hasEnded = true;
+    if (!this.#isFinished) this.#guard(() => this.#user.ended());
+  }
+
+  clientClosed(isReset: boolean): void {
+    this.#guard(() => this.#close(isReset));
+  }
+}

@@ -1,0 +1,100 @@
+// Names of request header fields, as sent and as compared, with what becomes of each on its way to a target; knows no request.
+import { hyphenated } from "./fields.ts";
+import { HOP_BY_HOP } from "./hop-by-hop.ts";
+
+/**
+ * Names that an application could mistake for the gateway's header fields: dropped in every spelling except these, see
+ * `hyphenated`.
+ */
+const ALIASES =
+  /^(?:x-(?:forwarded|real-ip|request-id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn-loop|host$|content-length|transfer-encoding|connection|proxy-|client-cert)/;
+
+/** Header fields that are dropped or that the gateway sets itself. */
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  "host",
+  "content-length",
+  "expect",
+  "http2-settings",
+  // The gateway decodes WebSocket messages and supports no compression.
+  "sec-websocket-extensions",
+  "x-real-ip",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  // RFC 9440 section 4: only the gateway sets the client's certificate.
+  "client-cert",
+  "client-cert-chain",
+  "via",
+  "cdn-loop",
+  // CGI turns it into HTTP_PROXY, which libraries use for their own requests (httpoxy, CVE-2016-5385).
+  "proxy",
+  // Only the gateway sets the client's identity.
+  "x-consumer-id",
+  "x-consumer-username",
+  "x-consumer-custom-id",
+  "x-consumer-groups",
+  "x-credential-identifier",
+  "x-anonymous-consumer",
+]);
+
+/** What becomes of a field. `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User. */
+type Handling = "dropped" | "trusted" | "passed" | "id" | "deadline";
+
+/** Fields that the gateway itself reads, by name. */
+const known = {
+  host: 1,
+  "connection": 2,
+  "transfer-encoding": 3,
+  "content-length": 4,
+  upgrade: 5,
+  cookie: 6,
+  via: 7,
+  "cdn-loop": 8,
+  "user-agent": 9,
+  expect: 10,
+  te: 11,
+} as const;
+
+export { known as KNOWN };
+
+export interface FieldName {
+  /** As the client has sent it. */
+  readonly sent: string;
+  readonly lower: string;
+  /** One of `KNOWN`; 0: the gateway does not read it. A number, because a client's order of fields must not matter. */
+  readonly known: number;
+  readonly handling: Handling;
+  /** Precedes the value in a head: CRLF of the previous line, the name as sent and a colon. */
+  readonly prefix: string;
+}
+
+const names = new Map<string, FieldName>();
+const MAX_NAMES = 1000;
+const MAX_NAME_LENGTH = 64;
+
+/** `sent` must be a token. Names that clients use are looked up once for each spelling. */
+export function fieldName(sent: string): FieldName {
+  const found = names.get(sent);
+  if (found !== undefined) return found;
+  const lower = sent.toLowerCase();
+  const name = {
+    sent,
+    lower,
+    known: Object.hasOwn(known, lower) ? known[lower as keyof typeof known] : 0,
+    handling: handlingOf(lower),
+    prefix: `\r\n${sent}: `,
+  };
+  if (names.size >= MAX_NAMES) names.clear();
+  if (sent.length <= MAX_NAME_LENGTH) names.set(sent, name);
+  return name;
+}
+
+function handlingOf(name: string): Handling {
+  const plain = hyphenated(name);
+  if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
+  if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
+  if (name === "grpc-timeout") return "deadline";
+  return name === "x-request-id" ? "id" : "passed";
+}
