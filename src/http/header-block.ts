@@ -58,19 +58,23 @@ export class HeaderBlock {
     return record;
   }
 
-  /** Without the fields of this lower-case name, and with one of this value in their place; null: with none. */
+  /** The same with one field of this lower-case name, in the place of the first; `value` null: with none. */
   with(lower: string, value: string | null): HeaderBlock {
     const names: FieldName[] = [];
     const values: string[] = [];
+    let isMissing = value !== null;
     for (let at = 0; at < this.names.length; at++) {
       const name = this.names[at];
-      if (name === undefined || name.lower === lower) continue;
+      if (name === undefined) continue;
+      const isMeant = name.lower === lower;
+      if (isMeant && !isMissing) continue;
       names.push(name);
-      values.push(this.values[at] ?? "");
+      values.push(isMeant ? (value ?? "") : (this.values[at] ?? ""));
+      if (isMeant) isMissing = false;
     }
-    if (value !== null) {
+    if (isMissing) {
       names.push(fieldName(lower));
-      values.push(value);
+      values.push(value ?? "");
     }
     return new HeaderBlock(names, values);
   }

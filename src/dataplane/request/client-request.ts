@@ -194,7 +194,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     if (this.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
     // TRACE would reveal header fields that the gateway adds (RFC 9110 section 9.3.8).
     if (this.method === "TRACE") return failures.traceMethod;
-    if (!readTarget(stream.url, this))
+    if (stream.url === "*") Object.assign(this, { path: "/", target: "*" });
+    else if (!readTarget(stream.url, this))
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
     this.host = host;

@@ -1,4 +1,5 @@
 // Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
+import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import { ResponseSyntaxError, valueBetween } from "./response-parser.ts";
@@ -24,6 +25,12 @@ export class ChunkedDecoder {
   #trailerLine = 0;
   /** Lines of the trailer section, each with a line feed, latin1. */
   #trailers = "";
+  readonly #isOfClient: boolean;
+
+  /** `isOfClient`: trailers about framing or routing, which some servers believe, are an error. Default: they are left out. */
+  constructor(isOfClient = false) {
+    this.#isOfClient = isOfClient;
+  }
 
   /**
    * Decodes `bytes`, calling `out` with each piece of content. Returns the number of bytes of the body; fewer than given
@@ -48,7 +55,7 @@ export class ChunkedDecoder {
 
   /** The trailers, without those that RFC 9110 section 6.5.1 forbids; null: none. Throws ResponseSyntaxError. */
   get trailers(): FieldPairs | null {
-    return this.#trailers === "" ? null : parseTrailers(this.#trailers);
+    return this.#trailers === "" ? null : parseTrailers(this.#trailers, this.#isOfClient);
   }
 
   #step(byte: number): void {
@@ -117,7 +124,7 @@ export class ChunkedDecoder {
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NOT_IN_A_VALUE = /[\0-\x08\x0a-\x1f\x7f]/;
 
-function parseTrailers(text: string): FieldPairs | null {
+function parseTrailers(text: string, isOfClient: boolean): FieldPairs | null {
   const pairs: [string, string][] = [];
   for (const line of text.split("\n")) {
     if (line === "") continue;
@@ -127,6 +134,8 @@ function parseTrailers(text: string): FieldPairs | null {
     if (!NAME.test(name) || NOT_IN_A_VALUE.test(value))
       throw new ResponseSyntaxError("the target sent a malformed trailer");
     const lower = name.toLowerCase();
+    if (isOfClient && (HOP_BY_HOP.has(lower) || lower === "content-length" || lower === "host"))
+      throw new ResponseSyntaxError("a trailer about framing or routing");
     if (!forbiddenInTrailers(lower)) pairs.push([lower, value]);
   }
   return pairs.length === 0 ? null : pairs;

@@ -62,6 +62,7 @@ describe.each(engines)("%s engine:", (engine) => {
 
     test("over 16 KB Bun returns 431 itself, without a page", async () => {
       const seen = await scene.probe(get(target(17_000)));
+      if (engine === "sluice") return expect(seen).toMatchObject(refused("414"));
       expect(seen).toMatchObject(refused("431"));
       expect(seen.answers[0]?.header("x-request-id")).toBeNull();
     });
@@ -93,6 +94,9 @@ describe.each(engines)("%s engine:", (engine) => {
 
     test("repeated fields count once, as forwarded: Bun joins them and has its own limit", async () => {
       const repeated = (count: number) => get("/a", "X: v\r\n".repeat(count));
+      // Our own engine forwards each line and counts it.
+      if (engine === "sluice")
+        return expect(await scene.probe(repeated(150))).toMatchObject(refused("431"));
       expect(await scene.probe(repeated(150))).toMatchObject(served(["GET /a"]));
       expect(await scene.probe(repeated(1000))).toMatchObject(refused("431"));
     });

@@ -28,7 +28,7 @@ export class Http1Body implements BodySource {
 
   /** `length`: bytes, or `CHUNKED`. `onRead`: `waiting` has become less. */
   constructor(length: number, onRead: () => void) {
-    this.#decoder = length === CHUNKED ? new ChunkedDecoder() : null;
+    this.#decoder = length === CHUNKED ? new ChunkedDecoder(true) : null;
     this.#left = length;
     this.#onRead = onRead;
   }

@@ -117,6 +117,8 @@ export function parseRequestHead(text: string): RequestHead | ProxyError {
   if (problem !== null) return failures.badRequest(problem);
   const { host, options, length, coding, upgrade } = framing;
   let fields = new HeaderBlock(names, values);
+  // Servers that read one of several cookie fields would see other cookies than plugins do.
+  if (framing.cookies > 1) fields = fields.with("cookie", fields.get("cookie"));
   let origin = target;
   if (target.charCodeAt(0) !== 47) {
     const absolute = ABSOLUTE.exec(target);
@@ -125,6 +127,9 @@ export function parseRequestHead(text: string): RequestHead | ProxyError {
       return failures.badRequest("the request target is not valid");
     if (absolute !== null) {
       const [, authority = "", path = "/"] = absolute;
+      // RFC 9110 section 4.2.4: user information would show another name than the one that is meant.
+      if (authority === "" || authority.includes("@"))
+        return failures.badRequest("the request target is not valid");
       origin = path.startsWith("/") ? path : `/${path}`;
       // RFC 9112 section 3.2.2: it replaces Host.
       if (authority !== host) fields = fields.with("host", authority);
@@ -154,6 +159,7 @@ class Framing {
   upgrade: string | null = null;
   expectsContinue = false;
   takesTrailers = false;
+  cookies = 0;
   #hasLength = false;
   #problem: string | null = null;
 
@@ -178,6 +184,9 @@ class Framing {
         else if (value.toLowerCase() !== "chunked")
           this.#problem = "the request's transfer coding is not supported";
         this.coding = true;
+        break;
+      case KNOWN.cookie:
+        this.cookies++;
         break;
       case KNOWN.upgrade:
         this.upgrade = this.upgrade === null ? value : `${this.upgrade}, ${value}`;
