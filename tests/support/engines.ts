@@ -3,4 +3,7 @@
 /** For `describe.each`: what differs between them is in docs/limits-of-bun.md, and explicit in the tests. */
 export const engines = ["standard", "full", "sluice"] as const;
 
+/** The engine of plaintext listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
+export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
+
 export type Engine = (typeof engines)[number];

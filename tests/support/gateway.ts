@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { outputOf } from "./child-output.ts";
+import { testedEngine } from "./engines.ts";
 import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
@@ -38,6 +39,15 @@ export interface LogEvent {
 const plainEnvironment = {
   PATH: process.env["PATH"] ?? "",
   HOME: process.env["HOME"] ?? tmpdir(),
+};
+
+/** A listener. */
+type Found = {
+  readonly id: string;
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: string;
+  readonly engine: string;
 };
 
 /** The management API uses a self-signed certificate for TLS. */
@@ -256,11 +266,19 @@ export class Gateway implements Reporter {
     await this.#readPorts();
   }
 
+  /** All plaintext listeners have the engine that is tested. */
+  async #useEngine(listeners: readonly Found[]): Promise<void> {
+    for (const { id, protocol, engine } of listeners)
+      if (protocol === "http" && engine === "standard")
+        await this.ok("PATCH", `/api/v1/listeners/${id}`, { engine: testedEngine });
+  }
+
   async #readPorts(): Promise<void> {
     const response = await this.api("GET", "/api/v1/listeners");
     // With authentication enabled the ports are those of the first start.
     if (response.status !== 200) return;
-    const listeners = (await response.json()) as { name: string; port: number }[];
+    const listeners = (await response.json()) as Found[];
+    if (testedEngine !== "") await this.#useEngine(listeners);
     this.httpPort = listeners.find(({ name }) => name === "http")?.port ?? 0;
     this.httpsPort = listeners.find(({ name }) => name === "https")?.port ?? 0;
   }

@@ -39,8 +39,7 @@ export function withClientAddress(head: ResponseHead, attempt: Attempt): Respons
   const headers = new Headers(head.headers);
   if (location !== null) headers.set("Location", location);
   if (refresh !== null) headers.set("Refresh", before + refresh + after);
-  const { withId: _withId, edited: _edited, ...own } = head;
-  return { ...own, headers };
+  return head.with(headers);
 }
 
 /** Null: the URL does not name the target, or nothing that the route serves there. */

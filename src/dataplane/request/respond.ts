@@ -25,7 +25,7 @@ import type {
   OutgoingHead,
 } from "../server/client-stream.ts";
 import { addStickyCookie } from "../sticky.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import { IdentifiedHead, type ResponseHead } from "../upstream/response-parser.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { failureTrailers, trailersOnly } from "./grpc-call.ts";
@@ -398,13 +398,12 @@ function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead 
   return { status: draft.status, headers, hasContentType, hasLength };
 }
 
-/** The target's head, with the request id if enabled. The engine copies headers, so that equal responses share one object. */
+/** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
   if (!request.sendsId) return head;
-  const { status, hasContentType, hasLength } = head;
-  head.withId ??= { status, headers: new Headers(head.headers), hasContentType, hasLength };
-  head.withId.headers.set(ID_FIELD, request.id);
-  return head.withId;
+  const withId = (head.withId ??= new IdentifiedHead(head));
+  withId.id = request.id;
+  return withId;
 }
 
 /** The head with all headers of the gateway. */

@@ -22,6 +22,13 @@ export interface OutgoingHead {
   readonly status: number;
   /** End-to-end header fields. The engine copies them before the call returns, so that responses can share one object. */
   readonly headers: Headers;
+  /** The same fields as lines, each with CRLF, where nothing has looked at them: engines that write bytes need no more. */
+  readonly lines?: string | null;
+  /** With `lines`: the reason phrase, and whether there is a Date. */
+  readonly reason?: string;
+  readonly hasDate?: boolean;
+  /** With `lines`: the value of Content-Length, if there is one. */
+  readonly length?: number;
   readonly hasContentType: boolean;
   /** Whether `headers` holds a Content-Length. */
   readonly hasLength: boolean;

@@ -143,12 +143,6 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   /** A malformed response ends the connection and the exchange. */
   refuse(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
-    // Headers has rejected a name or a value.
-    else if (error instanceof TypeError || error instanceof RangeError)
-      this.#fail({
-        ...failures.protocol("the target sent a header field that is not valid"),
-        cause: error,
-      });
     else this.#fail(failures.internal(error));
   }
 

@@ -297,12 +297,6 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
 
   refuse(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
-    // Headers has rejected a name or a value.
-    else if (error instanceof TypeError || error instanceof RangeError)
-      this.#fail({
-        ...failures.protocol("the target sent a header field that is not valid"),
-        cause: error,
-      });
     else this.#fail(failures.internal(error));
   }
 

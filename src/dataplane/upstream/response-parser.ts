@@ -1,26 +1,21 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and caches repeated heads; knows no socket.
+import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { EditedFields } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
 
-/** Header fields in a form that `new Headers` accepts: an object while no name repeats, else pairs. */
-type FieldList = Record<string, string> | [string, string][];
-
 /** How the body ends (RFC 9112 section 6.3). */
 export type BodyFraming = "none" | "length" | "chunked" | "close";
 
-export interface ResponseHead {
+/** What a head says of the message beside its fields. */
+interface HeadFacts {
   readonly status: number;
-  /** Without hop-by-hop fields. Several requests may share it: copy it to change it. */
-  readonly headers: Headers;
-  /** The same with the request id of the last request; created on first use, updated before each use. */
-  withId?: OutgoingHead;
-  /** The same with the header fields that plugins have set. */
-  edited?: EditedFields;
+  /** As received, for engines that send one. */
+  readonly reason: string;
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;
-  /** Whether `headers` has a Content-Length; for HEAD and 304 that of the omitted body. */
+  /** Whether the fields have a Content-Length; for HEAD and 304 that of the omitted body. */
   readonly hasLength: boolean;
   readonly keepAlive: boolean;
   /** Value of Upgrade, for 101 only; null when Connection does not name it. */
@@ -30,6 +25,112 @@ export interface ResponseHead {
   readonly hasContentType: boolean;
   /** Whether it has a Location or Refresh. */
   readonly hasLocation: boolean;
+  readonly hasDate: boolean;
+  /** Whether it has a request id of the target. */
+  readonly hasId: boolean;
+  readonly hasCookies: boolean;
+}
+
+/** The head of a target's response. Several requests may share it: copy its headers to change them. */
+export class ResponseHead implements HeadFacts, OutgoingHead {
+  readonly status: number;
+  readonly reason: string;
+  readonly framing: BodyFraming;
+  readonly length: number;
+  readonly hasLength: boolean;
+  readonly keepAlive: boolean;
+  readonly upgrade: string | null;
+  readonly isEventStream: boolean;
+  readonly hasContentType: boolean;
+  readonly hasLocation: boolean;
+  readonly hasDate: boolean;
+  readonly hasId: boolean;
+  readonly hasCookies: boolean;
+  /** The fields without hop-by-hop ones as received, a line each with CRLF; null: `headers` were changed. */
+  readonly lines: string | null;
+  /** The same with the request id of the last request; created on first use, updated before each use. */
+  withId?: IdentifiedHead;
+  /** The same with the header fields that plugins have set. */
+  edited?: EditedFields;
+  #headers: Headers | null;
+
+  /** One of `lines` and `headers` must be there. */
+  constructor(facts: HeadFacts, lines: string | null, headers: Headers | null = null) {
+    this.status = facts.status;
+    this.reason = facts.reason;
+    this.framing = facts.framing;
+    this.length = facts.length;
+    this.hasLength = facts.hasLength;
+    this.keepAlive = facts.keepAlive;
+    this.upgrade = facts.upgrade;
+    this.isEventStream = facts.isEventStream;
+    this.hasContentType = facts.hasContentType;
+    this.hasLocation = facts.hasLocation;
+    this.hasDate = facts.hasDate;
+    this.hasId = facts.hasId;
+    this.hasCookies = facts.hasCookies;
+    this.lines = lines;
+    this.#headers = headers;
+  }
+
+  /** Made on first use. */
+  get headers(): Headers {
+    return (this.#headers ??= headersOf(this.lines ?? ""));
+  }
+
+  /** The same with other headers. */
+  with(headers: Headers): ResponseHead {
+    return new ResponseHead(this, null, headers);
+  }
+}
+
+function headersOf(lines: string): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < lines.length; ) {
+    const end = lines.indexOf("\r\n", at);
+    const colon = lines.indexOf(":", at);
+    headers.append(lines.slice(at, colon), valueBetween(lines, colon + 1, end));
+    at = end + 2;
+  }
+  return headers;
+}
+
+const ID_FIELD = "X-Request-Id";
+
+/** A head with the id of the request that it responds to. */
+export class IdentifiedHead implements OutgoingHead {
+  readonly status: number;
+  readonly reason: string;
+  readonly hasContentType: boolean;
+  readonly hasLength: boolean;
+  readonly length: number;
+  readonly hasDate: boolean;
+  id = "";
+  readonly #head: ResponseHead;
+  #headers: Headers | null = null;
+
+  constructor(head: ResponseHead) {
+    this.status = head.status;
+    this.reason = head.reason;
+    this.hasContentType = head.hasContentType;
+    this.hasLength = head.hasLength;
+    this.length = head.length;
+    this.hasDate = head.hasDate;
+    this.#head = head;
+  }
+
+  /** Null where an id of the target must be replaced. */
+  get lines(): string | null {
+    const { lines, hasId } = this.#head;
+    return lines === null || hasId ? null : `${lines}${ID_FIELD}: ${this.id}\r\n`;
+  }
+
+  /** One object: the engine copies it. */
+  get headers(): Headers {
+    this.#headers ??= new Headers(this.#head.headers);
+    this.#headers.set(ID_FIELD, this.id);
+    return this.#headers;
+  }
 }
 
 /** A head that is not valid HTTP/1.1. */
@@ -43,6 +144,9 @@ class Framing {
   upgrade: string | null = null;
   contentType: string | null = null;
   hasLocation = false;
+  hasDate = false;
+  hasId = false;
+  hasCookies = false;
   readonly #cookies: ManagementCookies | null;
 
   constructor(cookies: ManagementCookies | null) {
@@ -52,6 +156,9 @@ class Framing {
   /** True when the field is consumed here and must not be forwarded. Selects by length, to compare few names. */
   consume(name: string, value: string): boolean {
     switch (name.length) {
+      case 4:
+        if (same(name, "Date", "date")) this.hasDate = true;
+        return false;
       case 2:
         return same(name, "TE", "te");
       case 7:
@@ -69,10 +176,14 @@ class Framing {
           this.connection = this.connection === null ? value : `${this.connection},${value}`;
           return true;
         }
-        if (same(name, "Set-Cookie", "set-cookie")) return this.#cookies?.isSetBy(value) === true;
+        if (same(name, "Set-Cookie", "set-cookie")) {
+          this.hasCookies = true;
+          return this.#cookies?.isSetBy(value) === true;
+        }
         return same(name, "Keep-Alive", "keep-alive");
       case 12:
         if (same(name, "Content-Type", "content-type")) this.contentType = value;
+        else if (same(name, "X-Request-Id", "x-request-id")) this.hasId = true;
         return false;
       case 14:
         if (!same(name, "Content-Length", "content-length")) return false;
@@ -102,34 +213,23 @@ class Framing {
   }
 }
 
-/** RFC 9110 section 5.5. */
-const NOT_IN_A_VALUE = /[\0\r\n]/;
-
-/** Headers validates only forwarded fields. */
-function checkDropped(value: string): void {
-  if (NOT_IN_A_VALUE.test(value))
-    throw new ResponseSyntaxError("the target sent a malformed header field");
-}
-
 /** Compares names of equal length; common spellings first, because toLowerCase allocates. */
 function same(name: string, usual: string, lower: string): boolean {
   return name === usual || name === lower || name.toLowerCase() === lower;
 }
 
 /** Removes the fields that Connection names (RFC 9110 section 7.6.1). */
-function withoutNamed(list: FieldList, connectionField: string | null): FieldList {
-  if (connectionField === null || connectionField === "keep-alive") return list;
-  const connection = connectionField.toLowerCase();
-  if (connection === "keep-alive" || connection === "close" || connection === "upgrade")
-    return list;
-  const named = new Set(connection.split(",").map((name) => name.trim()));
-  const pairs = Array.isArray(list) ? list : Object.entries(list);
-  return pairs.filter(([name, value]) => {
-    if (!named.has(name.toLowerCase())) return true;
-    checkDropped(value);
-    return false;
-  });
+function withoutNamed(lines: string, connectionField: string | null): string {
+  const named = connectionOptions(connectionField);
+  if (named.length === 0 || (named.length === 1 && named[0] === "upgrade")) return lines;
+  return lines
+    .split("\r\n")
+    .filter((line) => !named.includes(line.slice(0, line.indexOf(":")).toLowerCase()))
+    .join("\r\n");
 }
+
+/** Header fields to the end of a head. No part can match in two ways (RFC 9110 sections 5.1 and 5.5). */
+const FIELDS = /(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0\r\n]*\r\n)*\r\n$/y;
 
 /** Digits only, as RFC 9110 section 8.6 has it; -1 for anything else. */
 function decimal(text: string): number {
@@ -155,8 +255,7 @@ function parseStatus(text: string): number {
 
 /**
  * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
- * No target may set one of `cookies`. Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes
- * that are not allowed in it.
+ * No target may set one of `cookies`. Throws ResponseSyntaxError.
  */
 export function parseResponseHead(
   text: string,
@@ -164,35 +263,34 @@ export function parseResponseHead(
   cookies: ManagementCookies | null = null,
 ): ResponseHead {
   const status = parseStatus(text);
-  const framing = new Framing(cookies);
-  const object: Record<string, string> = {};
-  let pairs: [string, string][] | null = null;
-  const end = text.length - 2;
   const statusEnd = text.indexOf("\r\n");
   // A lenient parser would see the end of the line here and another header field behind it.
   if (text.indexOf("\n") !== statusEnd + 1 || text.indexOf("\r") !== statusEnd)
     throw new ResponseSyntaxError("the target's status line holds a line break");
-  let at = statusEnd + 2;
-  while (at < end) {
+  FIELDS.lastIndex = statusEnd + 2;
+  if (!FIELDS.test(text))
+    throw new ResponseSyntaxError("the target sent a header field that is not valid");
+  const framing = new Framing(cookies);
+  const end = text.length - 2;
+  let lines = "";
+  // Lines that are forwarded follow one another, mostly.
+  let from = statusEnd + 2;
+  for (let at = from; at < end; ) {
     const lineEnd = text.indexOf("\r\n", at);
     const colon = text.indexOf(":", at);
-    if (colon <= at || colon > lineEnd)
-      throw new ResponseSyntaxError("the target sent a malformed header field");
-    const name = text.slice(at, colon);
-    const value = valueBetween(text, colon + 1, lineEnd);
+    const isConsumed = framing.consume(
+      text.slice(at, colon),
+      valueBetween(text, colon + 1, lineEnd),
+    );
+    if (isConsumed) {
+      lines += text.slice(from, at);
+      from = lineEnd + 2;
+    }
     at = lineEnd + 2;
-    if (framing.consume(name, value)) {
-      checkDropped(value);
-      continue;
-    }
-    // Inherited names such as "constructor" take the slower form, which is correct for every name.
-    if (pairs === null && object[name] === undefined && name !== "__proto__") object[name] = value;
-    else {
-      pairs ??= Object.entries(object);
-      pairs.push([name, value]);
-    }
   }
-  return finish(pairs ?? object, framing, { status, isHead, isHttp10: text.charCodeAt(7) === 48 });
+  lines += text.slice(from, end);
+  const isHttp10 = text.charCodeAt(7) === 48;
+  return finish(lines, framing, { status, isHead, isHttp10, reason: text.slice(13, statusEnd) });
 }
 
 /** Without optional whitespace (RFC 9112 section 5). */
@@ -208,32 +306,37 @@ const isBlank = (code: number) => code === 32 || code === 9;
 
 interface StatusLine {
   readonly status: number;
+  readonly reason: string;
   readonly isHead: boolean;
   readonly isHttp10: boolean;
 }
 
-function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHead {
+function finish(received: string, framing: Framing, line: StatusLine): ResponseHead {
+  const { status, reason, isHead, isHttp10 } = line;
   const kind = framingOf(framing, line);
-  const fields = withoutNamed(list, framing.connection);
   // HEAD and 304 keep the length that the body would have had (RFC 9110 section 8.6).
-  const hasLength =
-    framing.length >= 0 && (kind === "length" || line.isHead || line.status === 304);
-  if (hasLength) {
-    if (Array.isArray(fields)) fields.push(["Content-Length", String(framing.length)]);
-    else fields["Content-Length"] = String(framing.length);
-  }
-  return {
-    status: line.status,
-    headers: new Headers(fields),
-    framing: kind,
-    length: kind === "length" ? framing.length : -1,
-    hasLength,
-    keepAlive: kind !== "close" && keepsAlive(framing.connection, line.isHttp10),
-    upgrade: upgradeOf(framing, line.isHttp10),
-    isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
-    hasContentType: framing.contentType !== null,
-    hasLocation: framing.hasLocation,
-  };
+  const isKept = kind === "length" || status === 304 || (isHead && status >= 200 && status !== 204);
+  const hasLength = framing.length >= 0 && isKept;
+  let lines = withoutNamed(received, framing.connection);
+  if (hasLength) lines += `Content-Length: ${framing.length}\r\n`;
+  return new ResponseHead(
+    {
+      status,
+      reason,
+      framing: kind,
+      length: kind === "length" ? framing.length : -1,
+      hasLength,
+      keepAlive: kind !== "close" && keepsAlive(framing.connection, isHttp10),
+      upgrade: upgradeOf(framing, isHttp10),
+      isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
+      hasContentType: framing.contentType !== null,
+      hasLocation: framing.hasLocation,
+      hasDate: framing.hasDate,
+      hasId: framing.hasId,
+      hasCookies: framing.hasCookies,
+    },
+    lines,
+  );
 }
 
 /** RFC 9110 section 7.8: Upgrade counts on HTTP/1.1 only, and only when Connection names it. */
@@ -313,7 +416,7 @@ export class HeadCache {
   #cache(text: string): ResponseHead {
     const head = parseResponseHead(text, false, this.#cookies);
     // Heads with Set-Cookie belong to one client.
-    if (head.status < 200 || head.headers.has("set-cookie")) return head;
+    if (head.status < 200 || head.hasCookies) return head;
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
     this.#heads.set(text, head);
     return head;

@@ -11,6 +11,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
+import { HeaderBlock } from "../../../src/http/header-block.ts";
 import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { Pace } from "../../../src/pace.ts";
 import { decode } from "../../../src/model/decode.ts";
@@ -110,7 +111,8 @@ export function requestOf(
   const stream = {
     method,
     url: `http://h${target}`,
-    headers: { host: "h", ...headers },
+    fields: HeaderBlock.of({ host: "h", ...headers }),
+    problem: null,
     connection: null,
     peerAddress: () => "192.0.2.7",
   } as unknown as ClientStream;

@@ -1,7 +1,7 @@
 // Cached response heads: the same result as parsing them again, and no data of a single client.
 import { expect, test } from "bun:test";
 
-import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
+import { HeadCache, ResponseSyntaxError } from "../../../src/dataplane/upstream/response-parser.ts";
 
 const head = (field: string, status = 200) =>
   `HTTP/1.1 ${status} OK\r\nContent-Length: 5\r\n${field}\r\n\r\n`;
@@ -31,7 +31,7 @@ test("the same text is framed by the method, not by the previous request", () =>
 test("a malformed head is rejected each time", () => {
   const heads = new HeadCache();
   for (let times = 0; times < 2; times++)
-    expect(() => heads.read(head("bad name: x"), false)).toThrow(TypeError);
+    expect(() => heads.read(head("bad name: x"), false)).toThrow(ResponseSyntaxError);
 });
 
 test("when every head differs, caching pauses for a while", () => {

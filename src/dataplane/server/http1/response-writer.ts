@@ -34,7 +34,11 @@ function dateLine(): string {
 }
 
 /** The head of a response; `lines`: of framing and connection. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
-export function responseHead({ status, headers }: OutgoingHead, lines: string): string {
+export function responseHead(head: OutgoingHead, lines: string): string {
+  const { status, lines: received = null } = head;
+  if (received !== null)
+    return `HTTP/1.1 ${status} ${head.reason}\r\n${received}${head.hasDate === true ? "" : dateLine()}${lines}\r\n`;
+  const { headers } = head;
   let fields = "";
   let hasDate = false;
   for (const [name, value] of headers) {

@@ -169,7 +169,7 @@ export class Http1Stream implements ClientStream {
       isChunked,
       isEmpty,
       isShared,
-      length: isEmpty || !head.hasLength ? null : Number(head.headers.get("content-length")),
+      length: isEmpty || !head.hasLength ? null : lengthOf(head),
       takesTrailers: this.head.takesTrailers,
       trailers: () => this.#trailers,
       ended: () => this.#end(),
@@ -184,13 +184,14 @@ export class Http1Stream implements ClientStream {
   }
 
   /** False: the response has begun. */
-  #begin({ headers }: OutgoingHead): boolean {
+  #begin(head: OutgoingHead): boolean {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
     // The client may send the body or not: the next byte is either's.
     if (this.#awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
     // Of a request that the gateway rejects.
-    if (headers.get("connection") === "close") this.#keepsConnection = false;
+    if (head.lines == null && head.headers.get("connection") === "close")
+      this.#keepsConnection = false;
     if (this.body?.isBroken === true || this.#connection.isGoingAway) this.#keepsConnection = false;
     return true;
   }
@@ -260,6 +261,9 @@ export class Http1Stream implements ClientStream {
     this.#abort?.abort();
   }
 }
+
+const lengthOf = (head: OutgoingHead): number =>
+  head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);
 
 /** No body, whatever the head says (RFC 9110 section 6.4.1). */
 const isBodiless = (status: number): boolean => status === 204 || status === 304;
