@@ -20,6 +20,11 @@ export interface RequestTarget {
   target: string;
 }
 
+/** What URL parsers change: dot segments, backslashes, characters that are always escaped. */
+const NOT_NORMAL = /\/\.|%2e|[\\"<>^`{}\x7f-\xff]/i;
+/** Never in a target. A URL parser would drop them instead of refusing them. */
+const NOT_A_TARGET = /[\0-\x20#]/;
+
 // What requires a full check of a path: bytes that Bun would have encoded, an escape, and a segment that begins with a
 // dot.
 const NEEDS_CHECK = /[^!$&-;=@-Z[\]_a-z|~]|\/\./;
@@ -159,4 +164,15 @@ export function replacePrefix(path: string, prefix: string, replacement: string)
 function withLeadingSlash(rest: string): string {
   if (rest === "" || rest.startsWith("/")) return rest;
   return `/${rest.replace(/^%(?:2F|5C)/, "")}`;
+}
+
+/** The target as Bun.serve gives it, so that both engines route it alike (see above). */
+export function normalTarget(path: string): string {
+  if (path.charCodeAt(0) !== 47) return `/ ${path}`;
+  if (!NOT_NORMAL.test(path) || NOT_A_TARGET.test(path)) return path;
+  // `//` at the start would be an authority.
+  const url = URL.parse(`http://h${Buffer.from(path, "latin1").toString("utf8")}`);
+  if (url === null) return path;
+  const isBareQuery = url.search === "" && path.includes("?");
+  return isBareQuery ? `${url.pathname}?` : url.pathname + url.search;
 }

@@ -17,7 +17,7 @@ import type {
   FieldPairs,
   OutgoingHead,
 } from "./client-stream.ts";
-import { normalTarget } from "./http2-fields.ts";
+import { normalTarget } from "../../http/request-target.ts";
 import { PulledBody } from "./full-http2.ts";
 
 /** The connection of a request. */

@@ -1,5 +1,7 @@
 // The header list of an HTTP/2 request as the request path needs it, checked again by RFC 9113 section 8; knows no stream.
 
+import { normalTarget } from "../../http/request-target.ts";
+
 export interface RequestFields {
   readonly method: string;
   /** Absolute form. */
@@ -23,11 +25,6 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** What URL parsers change: dot segments, backslashes, characters that are always escaped. */
-const NOT_NORMAL = /\/\.|%2e|[\\"<>^`{}\x7f-\xff]/i;
-/** Never in a target. A URL parser would drop them instead of refusing them. */
-const NOT_A_TARGET = /[\0-\x20#]/;
-
 /** Null for a malformed request, which is a stream error (RFC 9113 section 8.1.1). */
 export function readRequestFields(raw: readonly string[]): RequestFields | null {
   // Without a prototype: clients name fields as they like.
@@ -93,15 +90,4 @@ function addAuthority(headers: Record<string, string>, authority: string): boole
   const differs = host !== undefined && host.toLowerCase() !== authority.toLowerCase();
   headers["host"] = differs ? `${authority}, ${host}` : authority;
   return true;
-}
-
-/** The target as Bun.serve gives it, so that both engines route it alike (`http/request-target.ts`). */
-export function normalTarget(path: string): string {
-  if (path.charCodeAt(0) !== 47) return `/ ${path}`;
-  if (!NOT_NORMAL.test(path) || NOT_A_TARGET.test(path)) return path;
-  // `//` at the start would be an authority.
-  const url = URL.parse(`http://h${Buffer.from(path, "latin1").toString("utf8")}`);
-  if (url === null) return path;
-  const isBareQuery = url.search === "" && path.includes("?");
-  return isBareQuery ? `${url.pathname}?` : url.pathname + url.search;
 }

@@ -1,6 +1,7 @@
 // Reads the head of an HTTP/1.1 request, strictly (RFC 9112): what servers read differently is refused; knows no socket.
 import { type FieldName, fieldName, KNOWN } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
+import { normalTarget } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import { valueBetween } from "../../upstream/response-parser.ts";
 
@@ -27,9 +28,9 @@ export interface RequestHead {
 const END = "\r\n\r\n";
 /** Request line and fields, with CRLF and nothing else at the end of each line. No part can match in two ways. */
 const HEAD =
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP\/1\.[01]\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)*\r\n$/;
-const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP\/1\.[01]$/;
-const OTHER_VERSION = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP\/\d(?:\.\d)?$/;
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)*\r\n$/;
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]$/;
+const OTHER_VERSION = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/\d(?:\.\d)?$/;
 /** In the beginning of a head: no further byte makes it valid. */
 const NOT_IN_A_HEAD = /[^\t\r\n -~\x80-\xff]|\r[^\n]|[^\r]\n|^\n/;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)([/?][^]*)?$/i;
@@ -137,7 +138,7 @@ export function parseRequestHead(text: string): RequestHead | ProxyError {
   }
   return {
     method,
-    target: origin,
+    target: origin === "*" ? origin : normalTarget(origin),
     httpVersion: isHttp11 ? "1.1" : "1.0",
     fields,
     bodyLength: coding ? CHUNKED : length,
