@@ -20,8 +20,10 @@ export interface NewerPart {
   readonly of?: string;
   /** Names joined by dots, through lists; absent: the whole collection is new. */
   readonly field?: string;
-  /** For new values of an old field, such as the name of a plugin; absent: the field is new. */
+  /** For new values of an old field, such as the name of a plugin; absent, like `above`: the field is new. */
   readonly values?: readonly unknown[];
+  /** For a limit that was raised: numbers above it are new. */
+  readonly above?: number;
   /**
    * The default of a new field, with which it is stored, also in settings of plugins: an older format leaves it out. Absent: the field
    * is stored only where it was given.
@@ -104,6 +106,8 @@ export const formatRules: FormatRules = {
       values: ["block-exploits"],
     },
     { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
+    { since: 9, in: "listeners", field: "engine", values: ["sluice"] },
+    { since: 9, in: "listeners", field: "max_header_bytes", above: 16_384 },
   ],
 };
 
@@ -178,12 +182,14 @@ function rewritten(
 }
 
 function isUsed(rule: NewerPart, change: ChangedParts): boolean {
-  const { field, values, absent } = rule;
+  const { field, values, above, absent } = rule;
   const part = change[rule.in] ?? null;
   if (part === null) return false;
   if (field === undefined) return true;
   const isNewer = (member: unknown) =>
-    values === undefined
+    above !== undefined
+      ? typeof member === "number" && member > above
+      : values === undefined
       ? member !== undefined && !Bun.deepEquals(member, absent)
       : values.includes(member);
   const path = field.split(".");

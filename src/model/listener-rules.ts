@@ -39,6 +39,8 @@ function checkEngine(listener: Listener, report: Report): void {
     report("engine", 'engine "sluice" serves protocol "http" only: use "standard" or "full" with TLS');
   if (engine === "sluice" && isShared)
     report("shared_engines", 'has no effect with engine "sluice": turn it off');
+  if (engine !== "sluice" && listener.max_header_bytes > 16_384)
+    report("max_header_bytes", 'must be at most 16384, but with engine "sluice"');
   if (http3 && (engine === "full" || isShared))
     report(
       "http3",

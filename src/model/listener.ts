@@ -107,13 +107,13 @@ export const listenerInput = t.Object(
       oneOf(["standard", "full", "sluice"], {
         default: "standard",
         description:
-          "HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3. A change binds the listener again",
+          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for protocol http with HTTP/1.1, with the least processor time, exact lengths, trailers, interim responses and names as sent. A change binds the listener again",
         form: {
           help: "The full engine needs about 5 times the processor time for a small HTTP/2 request, and has no HTTP/3",
           options: {
-            standard: "Standard: the fastest",
+            standard: "Standard: Bun's, also with HTTP/2 and HTTP/3",
             full: "Full: also gRPC, for all host names",
-            sluice: "Sluice: the gateway's own, for HTTP/1.1 without TLS",
+            sluice: "Sluice: our own, for HTTP/1.1 without TLS",
           },
           group: "engine",
         },
@@ -279,9 +279,13 @@ export const listenerInput = t.Object(
     }),
     max_header_bytes: integer(16_384, {
       minimum: 1024,
-      maximum: 16_384,
-      description: "Largest request head in bytes",
-      form: { title: "Maximum request head", help: "", group: "limits" },
+      maximum: 262_144,
+      description: "Largest request head in bytes; above 16384 only with engine sluice",
+      form: {
+        title: "Maximum request head",
+        help: "Bytes. More than 16384 only with the engine sluice",
+        group: "limits",
+      },
     }),
     max_body_bytes: integer(0, {
       minimum: 0,

@@ -8,7 +8,7 @@ import { SocketStream } from "../../listener/socket-stream.ts";
 import type { StreamHandler } from "../bun-stream.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
 import { ByteQueue } from "./byte-queue.ts";
-import { Http1Body } from "./request-body.ts";
+import { Http1Body, MAX_DROPPED_BYTES } from "./request-body.ts";
 import { HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
 import { Http1Stream, type StreamConnection } from "./stream.ts";
 
@@ -37,8 +37,6 @@ type AcceptedSocket = ClientSocket & { data: SocketOwner };
 
 /** Bytes that wait behind a request, or of its body, before the gateway stops reading from the client. */
 const MAX_WAITING_BYTES = 65_536;
-/** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
-const MAX_DROPPED_BYTES = 65_536;
 /** After the client's FIN, to let a response come first. */
 const PROBE_AFTER_MS = 500;
 

@@ -5,6 +5,9 @@ import type { FieldPairs } from "../client-stream.ts";
 import { ChunkedDecoder } from "../../upstream/chunked-decoder.ts";
 import { CHUNKED } from "./request-parser.ts";
 
+/** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
+export const MAX_DROPPED_BYTES = 8_388_608;
+
 type Piece = Awaited<ReturnType<BodySource["read"]>>;
 
 const DONE: Piece = { done: true };
@@ -88,9 +91,9 @@ export class Http1Body implements BodySource {
     this.#settle();
   }
 
-  /** Whether the connection cannot be used for another request. */
+  /** Whether the connection cannot be used for another request: its end is unknown, or too much is left to drop. */
   get isBroken(): boolean {
-    return this.#failure !== null;
+    return this.#failure !== null || this.#left > MAX_DROPPED_BYTES;
   }
 
   read(): Promise<Piece> {

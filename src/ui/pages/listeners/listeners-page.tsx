@@ -49,16 +49,16 @@ function ListenerList() {
 
 function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
   const { protocol, http2, http3, client_auth, proxy_protocol, engine, shared_engines } = listener;
-  const versions = ["HTTP/1.1", http2 ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
+  const versions = ["HTTP/1.1", http2 && engine !== "sluice" ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
   return (
     <Group gap={6}>
       <Text size="sm" component="span">
         {protocol === "https" ? "TLS, " : "plain, "}
         {versions.filter((version) => version !== "").join(", ")}
       </Text>
-      {(engine === "full" || shared_engines) && (
+      {(engine !== "standard" || shared_engines) && (
         <Badge size="xs" variant="light" color="gray" tt="none">
-          {engine === "full" ? "full engine" : "both engines"}
+          {shared_engines ? "both engines" : `${engine} engine`}
         </Badge>
       )}
       {client_auth !== "none" && (
