@@ -36,7 +36,10 @@ function listen(handlers: Handlers, tls: object | null = null): number {
     allowHalfOpen: true,
     ...(tls === null ? {} : { tls }),
     socket: { data() {}, ...handlers },
-  } as unknown as Parameters<typeof Bun.listen>[0]);
+  } as unknown as Parameters<typeof Bun.listen>[0]) as unknown as {
+    readonly port: number;
+    stop(force: boolean): void;
+  };
   stops.push(() => server.stop(true));
   return server.port;
 }

@@ -242,9 +242,10 @@ export class Http1Connection implements SocketUser, StreamConnection {
     if (!this.#isFree) this.#headSince = 0;
     else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = performance.now();
-    const unread = this.#stream?.body?.waiting ?? 0;
+    const body = this.#stream?.body ?? null;
+    const unread = body?.waiting ?? 0;
     const held = this.#isFree ? 0 : this.#waiting.length;
-    if (Math.max(held, unread) >= MAX_WAITING_BYTES) this.socket.pause();
+    if (body?.isBusy === true || Math.max(held, unread) >= MAX_WAITING_BYTES) this.socket.pause();
     else this.socket.resume();
   }
 

@@ -8,6 +8,9 @@ import { CHUNKED } from "./request-parser.ts";
 /** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
 export const MAX_DROPPED_BYTES = 8_388_608;
 
+/** Shorter ones are not worth a pause. */
+const LONG_PIECE_BYTES = 65_536;
+
 type Piece = Awaited<ReturnType<BodySource["read"]>>;
 
 const DONE: Piece = { done: true };
@@ -19,6 +22,8 @@ export class Http1Body implements BodySource {
   isDropped = false;
   /** Bytes that nobody has read. */
   waiting = 0;
+  /** Whether the reader works on a long piece: no more is read until it comes back, so that one read waits and not two. */
+  isBusy = false;
   /** After a chunked body; null: none. */
   trailers: FieldPairs | null = null;
   readonly #decoder: ChunkedDecoder | null;
@@ -65,6 +70,7 @@ export class Http1Body implements BodySource {
     const reader = this.#reader;
     if (reader !== null) {
       this.#reader = null;
+      this.isBusy = piece.length >= LONG_PIECE_BYTES;
       reader.resolve({ done: false, value: piece });
       return;
     }
@@ -98,6 +104,9 @@ export class Http1Body implements BodySource {
 
   read(): Promise<Piece> {
     const piece = this.#pieces.shift();
+    const wasBusy = this.isBusy;
+    this.isBusy = piece !== undefined && piece.length >= LONG_PIECE_BYTES;
+    if (wasBusy && piece === undefined) this.#onRead();
     if (piece !== undefined) {
       this.waiting -= piece.length;
       this.#onRead();
@@ -117,6 +126,7 @@ export class Http1Body implements BodySource {
   /** Keeps nothing of what still arrives. */
   drop(): void {
     this.isDropped = true;
+    this.isBusy = false;
     this.#pieces = [];
     this.waiting = 0;
     const reader = this.#reader;

@@ -1,7 +1,7 @@
 // Writes one HTTP/1.1 response with its framing (RFC 9112 sections 6 and 7.1); knows no request path.
 import { STATUS_CODES } from "node:http";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
-import { releaseBuffers } from "../../buffer-release.ts";
+import { bufferRelease } from "../../buffer-release.ts";
 import type { BodyReader, BodyWriter, FieldPairs, OutgoingHead } from "../client-stream.ts";
 import type { PeerSocket } from "../peer-socket.ts";
 
@@ -49,6 +49,21 @@ export function responseHead(head: OutgoingHead, lines: string): string {
   const day = hasDate ? "" : dateLine();
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${fields}${day}${lines}\r\n`;
 }
+
+/** A whole body in one chunk, with trailers. */
+export function oneChunk(
+  pieces: readonly Uint8Array[],
+  size: number,
+  trailers: FieldPairs,
+): readonly Uint8Array[] {
+  const end = Buffer.from(lastChunk(trailers), "latin1");
+  if (size === 0) return [end];
+  return [Buffer.from(`${size.toString(16)}\r\n`), ...pieces, CRLF, end];
+}
+
+/** The last chunk with those of the trailers that a client may merge (RFC 9110 section 6.5.1). */
+const lastChunk = (trailers: FieldPairs): string =>
+  `0\r\n${linesOf(trailers.filter(([name]) => !forbiddenInTrailers(name.toLowerCase())))}\r\n`;
 
 /** Fields as lines. Those that are not valid, which no head may hold, are left out. */
 export function linesOf(fields: FieldPairs): string {
@@ -119,7 +134,7 @@ export class Http1Writer implements BodyWriter {
       ? socket.writeText(`${chunk.byteLength.toString(16)}\r\n`, [chunk, CRLF])
       : socket.write(chunk);
     this.#isFull = !hasRoom;
-    if (hasRoom && !isShared) releaseBuffers([chunk]);
+    if (hasRoom && !isShared) bufferRelease.releaseNow(chunk);
     return hasRoom;
   }
 
@@ -133,12 +148,7 @@ export class Http1Writer implements BodyWriter {
       socket.destroy();
       return done();
     }
-    if (isChunked) {
-      const allowed = takesTrailers
-        ? trailers().filter(([name]) => !forbiddenInTrailers(name.toLowerCase()))
-        : [];
-      socket.writeText(`0\r\n${linesOf(allowed)}\r\n`);
-    }
+    if (isChunked) socket.writeText(lastChunk(takesTrailers ? trailers() : []));
     if (socket.heldBytes > 0 && !socket.isClosed) this.#done = done;
     ended();
     if (this.#done === null) done();

@@ -19,7 +19,7 @@ import type {
 import type { PeerSocket } from "../peer-socket.ts";
 import type { Http1Body } from "./request-body.ts";
 import type { RequestHead } from "./request-parser.ts";
-import { Http1Writer, linesOf, responseHead, upgradeLines } from "./response-writer.ts";
+import { Http1Writer, linesOf, oneChunk, responseHead, upgradeLines } from "./response-writer.ts";
 
 /** The connection of a request. */
 export interface StreamConnection {
@@ -147,13 +147,17 @@ export class Http1Stream implements ClientStream {
     if (!this.#begin(head)) return;
     const isEmpty = this.method === "HEAD" || isBodiless(head.status);
     let lines = this.#connectionLine;
+    let body = isEmpty ? NO_PIECES : pieces;
     if (!isEmpty && !head.hasLength) {
       let size = 0;
       for (const piece of pieces) size += piece.byteLength;
-      lines = `content-length: ${size}\r\n${lines}`;
+      const hasTrailers = this.#trailers.length > 0 && this.head.takesTrailers;
+      const framing = hasTrailers ? "transfer-encoding: chunked" : `content-length: ${size}`;
+      lines = `${framing}\r\n${lines}`;
+      if (hasTrailers) body = oneChunk(pieces, size, this.#trailers);
     }
     const { socket } = this.#connection;
-    const isSent = socket.writeText(responseHead(head, lines), isEmpty ? undefined : pieces);
+    const isSent = socket.writeText(responseHead(head, lines), body);
     if (!isShared && isSent) releaseBuffers(pieces);
     this.#end();
   }
@@ -261,6 +265,8 @@ export class Http1Stream implements ClientStream {
     this.#abort?.abort();
   }
 }
+
+const NO_PIECES: readonly Uint8Array[] = [];
 
 const lengthOf = (head: OutgoingHead): number =>
   head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);

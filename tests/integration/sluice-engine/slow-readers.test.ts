@@ -1,0 +1,109 @@
+// Clients that do not read long responses, and targets that do not read long requests: what a gateway holds for each.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+
+const CLIENTS = 100;
+/** Bytes of memory for each: Bun reads up to 512 KB at once, and nothing more is read until it has left; as much for what surrounds it. */
+const MOST_EACH = 1_048_576;
+
+let gateway: Gateway;
+let origin: Server;
+let port = 0;
+const targets: Socket[] = [];
+const clients: Socket[] = [];
+
+beforeAll(async () => {
+  origin = createServer({ allowHalfOpen: true }, (socket) => {
+    targets.push(socket);
+    socket.on("error", () => {});
+    socket.once("data", (head: Buffer) => {
+      if (head.toString().startsWith("POST")) return void socket.pause();
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+      pour(socket);
+    });
+  });
+  await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
+  const { port: originPort } = origin.address() as { port: number };
+  gateway = await startGateway({ workers: 1 });
+  port = quietPort();
+  await gateway.ok("POST", "/api/v1/listeners", {
+    name: "own",
+    address: "127.0.0.1",
+    port,
+    engine: "sluice",
+  });
+  await gateway.ok("POST", "/api/v1/services", {
+    name: "origin",
+    targets: [{ host: "127.0.0.1", port: originPort }],
+  });
+  await gateway.ok("POST", "/api/v1/routes", {
+    name: "all",
+    service_id: "origin",
+    paths: [{ type: "prefix", value: "/" }],
+  });
+});
+afterAll(async () => {
+  for (const socket of [...clients, ...targets]) socket.destroy();
+  origin?.close();
+  await gateway?.stop();
+});
+
+const piece = Buffer.alloc(65_536, "x");
+
+/** Writes for as long as the peer reads. */
+function pour(socket: Socket): void {
+  while (socket.write(piece));
+  socket.once("drain", () => pour(socket));
+}
+
+/** Resident bytes of the gateway. */
+const resident = (): number =>
+  1024 * Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${gateway.pid}/status`, "utf8"))?.[1]);
+
+/** Resolves when all bytes stand still. */
+async function quiet(bytes: () => number): Promise<void> {
+  let [last, since] = [-1, 0];
+  await eventually(() => {
+    const now = bytes();
+    since = now === last ? since + 1 : 0;
+    last = now;
+    return now > 0 && since >= 20;
+  });
+}
+
+function open(head: string): Socket {
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.on("error", () => {});
+  socket.pause();
+  socket.write(head);
+  clients.push(socket);
+  return socket;
+}
+
+const sent = () => targets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
+
+test.each([
+  ["responses", "GET / HTTP/1.1\r\nHost: h\r\n\r\n"],
+  ["requests", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n"],
+])(
+  "of %s that nobody reads, the gateway holds one read each",
+  async (kind, head) => {
+    // Warm: buffers that all share are there.
+    const first = open(head);
+    if (kind === "requests") pour(first);
+    await quiet(kind === "responses" ? sent : () => first.bytesWritten);
+    const before = resident();
+    const sockets = Array.from({ length: CLIENTS }, () => open(head));
+    if (kind === "requests") for (const socket of sockets) pour(socket);
+    const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
+    await quiet(kind === "responses" ? sent : written);
+    expect((resident() - before) / CLIENTS).toBeLessThanOrEqual(MOST_EACH);
+    for (const socket of clients.splice(0)) socket.destroy();
+    // All exchanges end with their clients.
+    await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
+  },
+);
