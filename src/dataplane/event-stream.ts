@@ -1,5 +1,5 @@
 // Makes Bun send the head of an event stream before its first event; knows no socket.
-import type { ResponseHead } from "./upstream/response-parser.ts";
+import type { ResponseHead } from "./upstream/response-head.ts";
 
 /**
  * A comment, which event stream parsers ignore (HTML standard, section 9.2.6). Bun.serve completes the head only with

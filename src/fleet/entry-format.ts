@@ -190,8 +190,8 @@ function isUsed(rule: NewerPart, change: ChangedParts): boolean {
     above !== undefined
       ? typeof member === "number" && member > above
       : values === undefined
-      ? member !== undefined && !Bun.deepEquals(member, absent)
-      : values.includes(member);
+        ? member !== undefined && !Bun.deepEquals(member, absent)
+        : values.includes(member);
   const path = field.split(".");
   const objects: readonly unknown[] = "upserts" in part ? part.upserts : [part];
   return objects.some((object) => isOf(rule, object) && membersAt(object, path).some(isNewer));

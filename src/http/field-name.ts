@@ -45,7 +45,7 @@ type Handling = "dropped" | "trusted" | "passed" | "id" | "deadline";
 /** Fields that the gateway itself reads, by name. */
 const known = {
   host: 1,
-  "connection": 2,
+  connection: 2,
   "transfer-encoding": 3,
   "content-length": 4,
   upgrade: 5,

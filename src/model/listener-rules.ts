@@ -36,7 +36,10 @@ function checkEngine(listener: Listener, report: Report): void {
       'needs protocol "https", because the name in the TLS handshake chooses the engine: without TLS, use engine "full"',
     );
   if (engine === "sluice" && protocol !== "http")
-    report("engine", 'engine "sluice" serves protocol "http" only: use "standard" or "full" with TLS');
+    report(
+      "engine",
+      'engine "sluice" serves protocol "http" only: use "standard" or "full" with TLS',
+    );
   if (engine === "sluice" && isShared)
     report("shared_engines", 'has no effect with engine "sluice": turn it off');
   if (engine !== "sluice" && listener.max_header_bytes > 16_384)

@@ -41,7 +41,10 @@ export function chooseEngine(
   if (listener.engine === "full")
     return { name: "full", reason: "The listener serves all hosts with the full engine." };
   if (listener.engine === "sluice")
-    return { name: "sluice", reason: "The listener serves all hosts with the gateway's own engine." };
+    return {
+      name: "sluice",
+      reason: "The listener serves all hosts with the gateway's own engine.",
+    };
   if (!listener.shared_engines)
     return { name: "standard", reason: "The listener has the standard engine only." };
   const patterns = patternsFor(normalHost(host));

@@ -11,7 +11,8 @@ import { SessionPool } from "../upstream/http2-pool.ts";
 import { RequestBody } from "../upstream/request-body.ts";
 import type { ExchangeOwner, ExchangeSubject, UpstreamExchange } from "../upstream/transport.ts";
 import { GrpcCheckResponse } from "./grpc-check.ts";
-import { HeadCache, type ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
+import { HeadCache } from "../upstream/response-parser.ts";
 
 /** The request of a check and the response it expects. */
 export interface ProbeSpec {

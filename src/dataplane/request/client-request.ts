@@ -207,9 +207,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   /** Removed here, so that nothing can forward them. */
   #hideManagementCookies(field: string): void {
     const cookie = this.generation.managementCookies.without(field);
-    if (cookie === field) return;
+    if (cookie !== field) this.fields = this.fields.with("cookie", cookie);
     this.cookie = cookie;
-    this.fields = this.fields.with("cookie", cookie);
   }
 
   /** The same request on a stream without a client, with the same client address. */

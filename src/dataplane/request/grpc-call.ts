@@ -13,7 +13,7 @@ import type { ResponseDraft } from "../plugin/response-draft.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import type { ClientRequest } from "./client-request.ts";

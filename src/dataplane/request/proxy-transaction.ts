@@ -8,7 +8,7 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { BodyReader, BodyWriter, FieldPairs } from "../server/client-stream.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import {

@@ -3,7 +3,7 @@ import { parseAuthority } from "../../http/authority.ts";
 import { stripPrefix } from "../../http/request-target.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import type { ClientRequest } from "./client-request.ts";
 
 /** The attempt that a response belongs to. */

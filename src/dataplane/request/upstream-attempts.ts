@@ -7,7 +7,7 @@ import { hashKey } from "../hash-key.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";

@@ -2,7 +2,8 @@
 import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
-import { ResponseSyntaxError, valueBetween } from "./response-parser.ts";
+import { valueBetween } from "./response-head.ts";
+import { ResponseSyntaxError } from "./response-parser.ts";
 
 const CR = 13;
 const LF = 10;

@@ -3,7 +3,8 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
-import { type HeadCache, type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
+import type { ResponseHead } from "./response-head.ts";
+import { type HeadCache, ResponseSyntaxError } from "./response-parser.ts";
 import type { ConnectionPool } from "./pool.ts";
 import type {
   ExchangeOwner,

@@ -1,12 +1,8 @@
 // Translates heads between HTTP/1.1 text and HTTP/2 fields, strictly (RFC 9113 section 8); knows no stream.
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
-import {
-  type HeadCache,
-  type ResponseHead,
-  ResponseSyntaxError,
-  valueBetween,
-} from "./response-parser.ts";
+import { type ResponseHead, valueBetween } from "./response-head.ts";
+import { type HeadCache, ResponseSyntaxError } from "./response-parser.ts";
 
 /** RFC 9113 section 8.2.2: what only HTTP/1.1 connections have. */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([

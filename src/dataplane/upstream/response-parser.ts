@@ -1,137 +1,7 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and caches repeated heads; knows no socket.
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
-import type { EditedFields } from "../plugin/edited-fields.ts";
-import type { OutgoingHead } from "../server/client-stream.ts";
-
-/** How the body ends (RFC 9112 section 6.3). */
-export type BodyFraming = "none" | "length" | "chunked" | "close";
-
-/** What a head says of the message beside its fields. */
-interface HeadFacts {
-  readonly status: number;
-  /** As received, for engines that send one. */
-  readonly reason: string;
-  readonly framing: BodyFraming;
-  /** Bytes of the body when framing is `length`, else -1. */
-  readonly length: number;
-  /** Whether the fields have a Content-Length; for HEAD and 304 that of the omitted body. */
-  readonly hasLength: boolean;
-  readonly keepAlive: boolean;
-  /** Value of Upgrade, for 101 only; null when Connection does not name it. */
-  readonly upgrade: string | null;
-  /** Whether the body is an event stream, which must not be buffered. */
-  readonly isEventStream: boolean;
-  readonly hasContentType: boolean;
-  /** Whether it has a Location or Refresh. */
-  readonly hasLocation: boolean;
-  readonly hasDate: boolean;
-  /** Whether it has a request id of the target. */
-  readonly hasId: boolean;
-  readonly hasCookies: boolean;
-}
-
-/** The head of a target's response. Several requests may share it: copy its headers to change them. */
-export class ResponseHead implements HeadFacts, OutgoingHead {
-  readonly status: number;
-  readonly reason: string;
-  readonly framing: BodyFraming;
-  readonly length: number;
-  readonly hasLength: boolean;
-  readonly keepAlive: boolean;
-  readonly upgrade: string | null;
-  readonly isEventStream: boolean;
-  readonly hasContentType: boolean;
-  readonly hasLocation: boolean;
-  readonly hasDate: boolean;
-  readonly hasId: boolean;
-  readonly hasCookies: boolean;
-  /** The fields without hop-by-hop ones as received, a line each with CRLF; null: `headers` were changed. */
-  readonly lines: string | null;
-  /** The same with the request id of the last request; created on first use, updated before each use. */
-  withId?: IdentifiedHead;
-  /** The same with the header fields that plugins have set. */
-  edited?: EditedFields;
-  #headers: Headers | null;
-
-  /** One of `lines` and `headers` must be there. */
-  constructor(facts: HeadFacts, lines: string | null, headers: Headers | null = null) {
-    this.status = facts.status;
-    this.reason = facts.reason;
-    this.framing = facts.framing;
-    this.length = facts.length;
-    this.hasLength = facts.hasLength;
-    this.keepAlive = facts.keepAlive;
-    this.upgrade = facts.upgrade;
-    this.isEventStream = facts.isEventStream;
-    this.hasContentType = facts.hasContentType;
-    this.hasLocation = facts.hasLocation;
-    this.hasDate = facts.hasDate;
-    this.hasId = facts.hasId;
-    this.hasCookies = facts.hasCookies;
-    this.lines = lines;
-    this.#headers = headers;
-  }
-
-  /** Made on first use. */
-  get headers(): Headers {
-    return (this.#headers ??= headersOf(this.lines ?? ""));
-  }
-
-  /** The same with other headers. */
-  with(headers: Headers): ResponseHead {
-    return new ResponseHead(this, null, headers);
-  }
-}
-
-function headersOf(lines: string): Headers {
-  const headers = new Headers();
-  for (let at = 0; at < lines.length; ) {
-    const end = lines.indexOf("\r\n", at);
-    const colon = lines.indexOf(":", at);
-    headers.append(lines.slice(at, colon), valueBetween(lines, colon + 1, end));
-    at = end + 2;
-  }
-  return headers;
-}
-
-const ID_FIELD = "X-Request-Id";
-
-/** A head with the id of the request that it responds to. */
-export class IdentifiedHead implements OutgoingHead {
-  readonly status: number;
-  readonly reason: string;
-  readonly hasContentType: boolean;
-  readonly hasLength: boolean;
-  readonly length: number;
-  readonly hasDate: boolean;
-  id = "";
-  readonly #head: ResponseHead;
-  #headers: Headers | null = null;
-
-  constructor(head: ResponseHead) {
-    this.status = head.status;
-    this.reason = head.reason;
-    this.hasContentType = head.hasContentType;
-    this.hasLength = head.hasLength;
-    this.length = head.length;
-    this.hasDate = head.hasDate;
-    this.#head = head;
-  }
-
-  /** Null where an id of the target must be replaced. */
-  get lines(): string | null {
-    const { lines, hasId } = this.#head;
-    return lines === null || hasId ? null : `${lines}${ID_FIELD}: ${this.id}\r\n`;
-  }
-
-  /** One object: the engine copies it. */
-  get headers(): Headers {
-    this.#headers ??= new Headers(this.#head.headers);
-    this.#headers.set(ID_FIELD, this.id);
-    return this.#headers;
-  }
-}
+import { type BodyFraming, ResponseHead, valueBetween } from "./response-head.ts";
 
 /** A head that is not valid HTTP/1.1. */
 export class ResponseSyntaxError extends Error {}
@@ -275,7 +145,7 @@ export function parseResponseHead(
   let lines = "";
   // Lines that are forwarded follow one another, mostly.
   let from = statusEnd + 2;
-  for (let at = from; at < end; ) {
+  for (let at = from; at < end;) {
     const lineEnd = text.indexOf("\r\n", at);
     const colon = text.indexOf(":", at);
     const isConsumed = framing.consume(
@@ -293,17 +163,6 @@ export function parseResponseHead(
   return finish(lines, framing, { status, isHead, isHttp10, reason: text.slice(13, statusEnd) });
 }
 
-/** Without optional whitespace (RFC 9112 section 5). */
-export function valueBetween(text: string, start: number, end: number): string {
-  let from = start;
-  let to = end;
-  while (from < to && isBlank(text.charCodeAt(from))) from++;
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
-  return text.slice(from, to);
-}
-
-const isBlank = (code: number) => code === 32 || code === 9;
-
 interface StatusLine {
   readonly status: number;
   readonly reason: string;
@@ -315,7 +174,7 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
   const { status, reason, isHead, isHttp10 } = line;
   const kind = framingOf(framing, line);
   // HEAD and 304 keep the length that the body would have had (RFC 9110 section 8.6).
-  const isKept = kind === "length" || status === 304 || (isHead && status >= 200 && status !== 204);
+  const isKept = kind === "length" || status === 304 || isHead;
   const hasLength = framing.length >= 0 && isKept;
   let lines = withoutNamed(received, framing.connection);
   if (hasLength) lines += `Content-Length: ${framing.length}\r\n`;

@@ -3,7 +3,7 @@ import type { ProxyError } from "../error.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
-import type { ResponseHead } from "./response-parser.ts";
+import type { ResponseHead } from "./response-head.ts";
 
 /** Milliseconds for each phase, 0 for no limit. */
 export interface ExchangeTimeouts {

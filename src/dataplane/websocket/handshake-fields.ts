@@ -1,7 +1,7 @@
 // Checks the header fields of the opening handshake on both sides (RFC 6455 sections 4.1 and 4.2); knows no socket.
 import { createHash } from "node:crypto";
 import { failures, type ProxyError } from "../error.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 
 /** Sixteen bytes in base64. */
 const KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;

@@ -14,6 +14,8 @@ import {
 } from "./frame.ts";
 import { FrameDecoder } from "./frame-decoder.ts";
 
+const NOTHING = Buffer.alloc(0);
+
 /** Milliseconds in which the client must close its side after the last Close frame. */
 const CLOSING_MS = 5000;
 
@@ -40,6 +42,9 @@ export class ServerSocket {
     this.#handler = handler as unknown as WebSocketHandler<object>;
     this.#decoder = new FrameDecoder(this.#sink(), MAX_MESSAGE_BYTES, true);
     this.#handler.open?.(this.#client);
+    // The response of the handshake may wait: a session that sees it pauses its target until the client has it.
+    this.#isWaiting = stream.writableLength > 0;
+    if (this.#isWaiting) stream.write(NOTHING, () => this.#written());
     if (rest.length > 0) stream.unshift(rest);
     stream.on("data", (chunk: Buffer) => this.#received(chunk));
     stream.on("end", () => this.#ended());

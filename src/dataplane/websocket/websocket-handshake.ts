@@ -11,7 +11,7 @@ import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection
 import { Exchange } from "../upstream/exchange.ts";
 import type { ExchangeOwner } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import { handshakeProblem, upgradeFields } from "./handshake-fields.ts";
 
 /** Largest body of a target's refusal. */

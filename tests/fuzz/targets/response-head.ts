@@ -1,9 +1,9 @@
 // Valid and invalid response heads of targets: parsed as a slow and strict parser does, or rejected as it does.
 import fc from "fast-check";
-import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
+import type { ResponseHead } from "../../../src/dataplane/upstream/response-head.ts";
 import {
+  HeadCache,
   parseResponseHead,
-  type ResponseHead,
   ResponseSyntaxError,
 } from "../../../src/dataplane/upstream/response-parser.ts";
 import { HOP_BY_HOP } from "../../../src/http/hop-by-hop.ts";

@@ -31,7 +31,9 @@ describe("a message passes as it was sent", () => {
     const { received } = await scene.ask(
       "HTTP/1.1 299 Fine by me\r\nX-Mixed-CASE: 1\r\nx-lower:2\r\nContent-Length: 2\r\nX-Z:  3\r\n\r\nok",
     );
-    expect(received).toStartWith("HTTP/1.1 299 Fine by me\r\nX-Mixed-CASE: 1\r\nx-lower:2\r\nX-Z:  3\r\n");
+    expect(received).toStartWith(
+      "HTTP/1.1 299 Fine by me\r\nX-Mixed-CASE: 1\r\nx-lower:2\r\nX-Z:  3\r\n",
+    );
     expect(received).toMatch(/\r\nContent-Length: 2\r\n/);
     expect(received).toEndWith("\r\n\r\nok");
   });
@@ -183,7 +185,10 @@ describe("a client that has gone", () => {
   test.each([
     ["while the target thinks", ""],
     ["within a chunked response", `${CHUNKED}4\r\nhalf\r\n`],
-    ["within an event stream", `${CHUNKED.replace("\r\n\r\n", "\r\nContent-Type: text/event-stream\r\n\r\n")}4\r\nhalf\r\n`],
+    [
+      "within an event stream",
+      `${CHUNKED.replace("\r\n\r\n", "\r\nContent-Type: text/event-stream\r\n\r\n")}4\r\nhalf\r\n`,
+    ],
   ])("%s: the exchange ends, though nothing more is sent", async (_, begin) => {
     const before = scene.origin.connections.length;
     const opened = Promise.withResolvers<{ readonly isClosed: boolean }>();

@@ -62,7 +62,8 @@ function pour(socket: Socket): void {
 
 /** Resident bytes of the gateway. */
 const resident = (): number =>
-  1024 * Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${gateway.pid}/status`, "utf8"))?.[1]);
+  1024 *
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${gateway.pid}/status`, "utf8"))?.[1]);
 
 /** Resolves when all bytes stand still. */
 async function quiet(bytes: () => number): Promise<void> {
@@ -89,21 +90,18 @@ const sent = () => targets.reduce((sum, socket) => sum + socket.bytesWritten, 0)
 test.each([
   ["responses", "GET / HTTP/1.1\r\nHost: h\r\n\r\n"],
   ["requests", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n"],
-])(
-  "of %s that nobody reads, the gateway holds one read each",
-  async (kind, head) => {
-    // Warm: buffers that all share are there.
-    const first = open(head);
-    if (kind === "requests") pour(first);
-    await quiet(kind === "responses" ? sent : () => first.bytesWritten);
-    const before = resident();
-    const sockets = Array.from({ length: CLIENTS }, () => open(head));
-    if (kind === "requests") for (const socket of sockets) pour(socket);
-    const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
-    await quiet(kind === "responses" ? sent : written);
-    expect((resident() - before) / CLIENTS).toBeLessThanOrEqual(MOST_EACH);
-    for (const socket of clients.splice(0)) socket.destroy();
-    // All exchanges end with their clients.
-    await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
-  },
-);
+])("of %s that nobody reads, the gateway holds one read each", async (kind, head) => {
+  // Warm: buffers that all share are there.
+  const first = open(head);
+  if (kind === "requests") pour(first);
+  await quiet(kind === "responses" ? sent : () => first.bytesWritten);
+  const before = resident();
+  const sockets = Array.from({ length: CLIENTS }, () => open(head));
+  if (kind === "requests") for (const socket of sockets) pour(socket);
+  const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
+  await quiet(kind === "responses" ? sent : written);
+  expect((resident() - before) / CLIENTS).toBeLessThanOrEqual(MOST_EACH);
+  for (const socket of clients.splice(0)) socket.destroy();
+  // All exchanges end with their clients.
+  await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
+});

@@ -196,7 +196,8 @@ describe("what the kernel does not take", () => {
 describe("a string", () => {
   test("bare: becomes UTF-8", async () => {
     const port = listen({
-      data: (socket) => void (socket as unknown as { write(text: string): number }).write("caf\xe9"),
+      data: (socket) =>
+        void (socket as unknown as { write(text: string): number }).write("caf\xe9"),
     });
     const peer = client(port);
     peer.socket.write("x");

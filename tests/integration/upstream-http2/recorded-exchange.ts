@@ -9,7 +9,8 @@ import { Http2Transport } from "../../../src/dataplane/upstream/http2-exchange.t
 import { SessionPool } from "../../../src/dataplane/upstream/http2-pool.ts";
 import { ConnectionPool } from "../../../src/dataplane/upstream/pool.ts";
 import { RequestBody } from "../../../src/dataplane/upstream/request-body.ts";
-import { HeadCache, type ResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
+import type { ResponseHead } from "../../../src/dataplane/upstream/response-head.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
 import type {
   ExchangeOwner,
   UpstreamExchange,

@@ -146,9 +146,9 @@ describe("a head that servers read differently is refused", () => {
   });
 
   test("HTTP/1.0 with a transfer coding, HTTP/1.1 without Host, and other versions", () => {
-    expect(
-      refusal(head("POST / HTTP/1.0", "Host: h", "Transfer-Encoding: chunked")).status,
-    ).toBe(400);
+    expect(refusal(head("POST / HTTP/1.0", "Host: h", "Transfer-Encoding: chunked")).status).toBe(
+      400,
+    );
     expect(refusal(head("GET / HTTP/1.1")).status).toBe(400);
     for (const line of ["GET / HTTP/1.2", "GET / HTTP/2.0", "PRI * HTTP/2.0", "GET / HTTP/2"])
       expect(refusal(head(line, "Host: h")).status).toBe(505);

@@ -20,7 +20,7 @@ export class Http1Body implements BodySource {
   isComplete = false;
   /** Nothing of it is kept any more: the response is complete. */
   isDropped = false;
-  /** Bytes that nobody has read. */
+  /** Bytes that no reader has taken. */
   waiting = 0;
   /** Whether the reader works on a long piece: no more is read until it comes back, so that one read waits and not two. */
   isBusy = false;

@@ -3,7 +3,7 @@ import { type FieldName, fieldName, KNOWN } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
-import { valueBetween } from "../../upstream/response-parser.ts";
+import { valueBetween } from "../../upstream/response-head.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */
 export const CHUNKED = -1;
@@ -79,7 +79,9 @@ export class HeadReader {
   /** What no further byte makes valid is refused at once. `text`: what is new. */
   #partOfHead(text: string, bytes: Buffer, maxBytes: number): ProxyError | null {
     // The CR of a line feed at the begin was looked at before.
-    const isBroken = NOT_IN_A_HEAD.test(this.#scanned > text.length ? text.replace(/^\n/, "") : text);
+    const isBroken = NOT_IN_A_HEAD.test(
+      this.#scanned > text.length ? text.replace(/^\n/, "") : text,
+    );
     if (!this.#isLineKnown) {
       const lineEnd = text.includes("\r\n") ? bytes.indexOf("\r\n") : -1;
       const line = bytes.toString("latin1", 0, lineEnd < 0 ? 0 : lineEnd);
@@ -104,7 +106,7 @@ export function parseRequestHead(text: string): RequestHead | ProxyError {
   const names: FieldName[] = [];
   const values: string[] = [];
   const end = text.length - 2;
-  for (let at = lineEnd + 2; at < end; ) {
+  for (let at = lineEnd + 2; at < end;) {
     const stop = text.indexOf("\r\n", at);
     const colon = text.indexOf(":", at);
     const name = fieldName(text.slice(at, colon));
@@ -175,7 +177,8 @@ class Framing {
         break;
       case KNOWN["content-length"]:
         if (this.#hasLength) this.#problem = "the request has two Content-Length fields";
-        else if (!LENGTH.test(value)) this.#problem = "the request's Content-Length is not a number";
+        else if (!LENGTH.test(value))
+          this.#problem = "the request's Content-Length is not a number";
         this.#hasLength = true;
         this.length = Number(value);
         break;

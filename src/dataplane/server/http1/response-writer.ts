@@ -36,7 +36,8 @@ function dateLine(): string {
 /** The head of a response; `lines`: of framing and connection. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
 export function responseHead(head: OutgoingHead, lines: string): string {
   const { status, lines: received = null } = head;
-  if (received !== null)
+  // RFC 9110 section 8.6: no length with 204.
+  if (received !== null && status !== 204)
     return `HTTP/1.1 ${status} ${head.reason}\r\n${received}${head.hasDate === true ? "" : dateLine()}${lines}\r\n`;
   const { headers } = head;
   let fields = "";

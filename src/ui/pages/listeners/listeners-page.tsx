@@ -49,7 +49,11 @@ function ListenerList() {
 
 function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
   const { protocol, http2, http3, client_auth, proxy_protocol, engine, shared_engines } = listener;
-  const versions = ["HTTP/1.1", http2 && engine !== "sluice" ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
+  const versions = [
+    "HTTP/1.1",
+    http2 && engine !== "sluice" ? "HTTP/2" : "",
+    http3 ? "HTTP/3" : "",
+  ];
   return (
     <Group gap={6}>
       <Text size="sm" component="span">
