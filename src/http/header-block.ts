@@ -42,7 +42,8 @@ export class HeaderBlock {
 
   /** By lower-case name, repeated fields joined. Made on first use; must not be changed. */
   get record(): Readonly<Record<string, string>> {
-    return (this.#record ??= this.#toRecord());
+    this.#record ??= this.#toRecord();
+    return this.#record;
   }
 
   #toRecord(): Record<string, string> {

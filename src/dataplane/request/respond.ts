@@ -401,9 +401,9 @@ function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
   if (!request.sendsId) return head;
-  const withId = (head.withId ??= new IdentifiedHead(head));
-  withId.id = request.id;
-  return withId;
+  head.withId ??= new IdentifiedHead(head);
+  head.withId.id = request.id;
+  return head.withId;
 }
 
 /** The head with all headers of the gateway. */

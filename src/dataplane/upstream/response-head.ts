@@ -73,7 +73,8 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
 
   /** Made on first use. */
   get headers(): Headers {
-    return (this.#headers ??= headersOf(this.lines ?? ""));
+    this.#headers ??= headersOf(this.lines ?? "");
+    return this.#headers;
   }
 
   /** The same with other headers. */

@@ -33,7 +33,7 @@ const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]
 const OTHER_VERSION = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/\d(?:\.\d)?$/;
 /** In the beginning of a head: no further byte makes it valid. */
 const NOT_IN_A_HEAD = /[^\t\r\n -~\x80-\xff]|\r[^\n]|[^\r]\n|^\n/;
-const ABSOLUTE = /^https?:\/\/([^/?#]*)([/?][^]*)?$/i;
+const ABSOLUTE = /^https?:\/\/([^/?#]*)([/?].*)?$/i;
 const TRAILERS = /(?:^|,)[\t ]*trailers[\t ]*(?:,|;|$)/i;
 const LENGTH = /^\d{1,15}$/;
 
@@ -84,7 +84,7 @@ export class HeadReader {
     );
     if (!this.#isLineKnown) {
       const lineEnd = text.includes("\r\n") ? bytes.indexOf("\r\n") : -1;
-      const line = bytes.toString("latin1", 0, lineEnd < 0 ? 0 : lineEnd);
+      const line = bytes.toString("latin1", 0, Math.max(0, lineEnd));
       this.#isLineKnown = lineEnd >= 0;
       if (this.#isLineKnown && !REQUEST_LINE.test(line)) return problemOfLine(line);
     }
