@@ -145,9 +145,10 @@ test("rows that no node has signed so are left out", async () => {
     ],
   ] as const;
   await fleet.query((sql) => sql`create table saved as table sluice.rollup`);
+  // On a busy machine several nodes have rows of one hour, which become one when they get one name.
   for (const [what, copy] of copies) {
     await fleet.query((sql) => sql`truncate sluice.rollup`);
-    await fleet.query((sql) => sql`insert into sluice.rollup ${copy(sql)}`);
+    await fleet.query((sql) => sql`insert into sluice.rollup ${copy(sql)} on conflict do nothing`);
     expect([what, await viewOf()]).toEqual([what, "2 of n1 n2; stored: "]);
     expect([what, await viewOf(`node=${id}`)]).toEqual([what, "0 of ; stored: "]);
   }
