@@ -116,6 +116,7 @@ function streamOf(asked: ExplainedRequest): ClientStream {
     url: url.href,
     fields: HeaderBlock.of(new Headers({ host: url.host, ...asked.headers }).toJSON()),
     problem: null,
+    awaitsContinue: false,
     connection: null,
     features: { hasTrailers: true, keepsLength: true, hasInterim: true },
     httpVersion: null,

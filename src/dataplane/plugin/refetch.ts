@@ -38,6 +38,7 @@ class DetachedStream implements ClientStream {
   readonly connection: ClientStream["connection"];
   readonly features = { hasTrailers: false, keepsLength: false, hasInterim: false };
   readonly problem = null;
+  readonly awaitsContinue = false;
   readonly httpVersion = null;
   readonly hasBody = false;
   readonly peerPort = 0;

@@ -150,6 +150,7 @@ export function requestBodyOf(request: ClientRequest): RequestBody | null {
     length,
     keepsShort,
     maxBytes,
+    awaitsContinue: () => request.stream.awaitsContinue,
     now: worker.inFlight.now,
   });
 }

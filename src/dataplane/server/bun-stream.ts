@@ -45,6 +45,7 @@ class BunStream implements ClientStream {
   readonly fields: HeaderBlock;
   readonly connection: ConnectionInfo | null;
   readonly problem = null;
+  readonly awaitsContinue = false;
   peerPort = 0;
   readonly #request: Request;
   readonly #server: Server<unknown>;

@@ -73,6 +73,11 @@ export interface ClientStream {
   readonly httpVersion: string | null;
   /** False when there is no body, or the engine hides it. */
   readonly hasBody: boolean;
+  /**
+   * Whether the client waits for 100 before it sends the body, and `openBody` would send it: a target may decide first (RFC 9110
+   * section 10.1.1).
+   */
+  readonly awaitsContinue: boolean;
   /** The body; call it once, and only with `hasBody`. */
   openBody(): BodySource;
   /** Aborted when the client goes away. */

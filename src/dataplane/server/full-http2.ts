@@ -46,6 +46,7 @@ export class FullStream implements ClientStream {
   readonly url: string;
   readonly fields: HeaderBlock;
   readonly problem = null;
+  readonly awaitsContinue = false;
   readonly hasBody: boolean;
   readonly #connection: StreamConnection;
   readonly #stream: ServerHttp2Stream;

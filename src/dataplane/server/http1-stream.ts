@@ -57,6 +57,7 @@ export class Http1Stream implements ClientStream {
   readonly url: string;
   readonly fields: HeaderBlock;
   readonly problem = null;
+  readonly awaitsContinue = false;
   readonly hasBody: boolean;
   readonly httpVersion: string;
   readonly features: EngineFeatures;

@@ -192,8 +192,9 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#interimBytes += size;
     if (this.#interimResponses > MAX_INTERIM_RESPONSES || this.#interimBytes > MAX_INTERIM_BYTES)
       throw new ResponseSyntaxError("the target sent too many interim responses");
-    // 100 answers the gateway, which has sent the body anyway.
-    if (head.status !== 100) this.#owner.onInterim?.(head.status, [...head.headers]);
+    // 100 is for the body, which the gateway may have sent already.
+    if (head.status === 100) this.#body?.continue();
+    else this.#owner.onInterim?.(head.status, [...head.headers]);
     if (rest.length > 0 && !this.#isDone()) this.#headBytes(rest);
   }
 

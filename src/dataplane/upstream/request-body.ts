@@ -12,6 +12,9 @@ export interface BodySink {
   write(bytes: Uint8Array, isLast: boolean): boolean;
 }
 
+/** Milliseconds in which a target may refuse a body before the client sends it. */
+const CONTINUE_MS = 1000;
+
 /** Bodies up to this size are sent in one write with the head. */
 const JOIN_BYTES = 16_384;
 
@@ -25,6 +28,8 @@ export interface RequestBodyOptions {
   readonly length: number;
   /** Whether a short body of unknown length can be sent again: gRPC clients declare none. Default: false. */
   readonly keepsShort?: boolean;
+  /** Whether the client sends the body only once it gets a 100. Default: never. */
+  awaitsContinue?(): boolean;
   /** Beyond it the gateway responds with 413; 0: no limit. */
   readonly maxBytes: number;
   /** The worker's milliseconds. */
@@ -48,6 +53,7 @@ export class RequestBody {
   #waitsFor: "client" | "target" | null = null;
   #waitsSince = 0;
   #isCancelled = false;
+  #continue: (() => void) | null = null;
 
   constructor(options: RequestBodyOptions) {
     this.#options = options;
@@ -77,15 +83,21 @@ export class RequestBody {
     const { client, length, maxBytes, piped } = this.#options;
     const source: BodySource | null = piped === null ? client : piped.getReader();
     if (source === null) return failures.internal(new Error("a request has no body to send"));
+    const waits = head !== null && this.#options.awaitsContinue?.() === true;
+    if (waits) {
+      await this.#write(sink, Buffer.from(head, "latin1"));
+      await this.#continued();
+      if (this.#isCancelled) return null;
+    }
     this.#source = source;
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
     let isKept = isShort || (length < 0 && this.#options.keepsShort === true);
     // A long or open-ended body must not delay the head; a short one shares its system call.
-    let prefix = head ?? "";
+    let prefix = waits ? "" : (head ?? "");
     const isChunked = head !== null && length < 0;
-    if (head !== null && (length < 0 || length > JOIN_BYTES)) {
+    if (head !== null && !waits && (length < 0 || length > JOIN_BYTES)) {
       await this.#write(sink, Buffer.from(head, "latin1"));
       prefix = "";
     }
@@ -131,6 +143,24 @@ export class RequestBody {
     this.#waitsFor = null;
   }
 
+  /** The target wants the body, or does not say so in time (RFC 9110 section 10.1.1). */
+  #continued(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.continue(), CONTINUE_MS);
+      this.#continue = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** The target has sent 100. */
+  continue(): void {
+    const go = this.#continue;
+    this.#continue = null;
+    go?.();
+  }
+
   #wait(side: "client" | "target"): void {
     this.#waitsFor = side;
     this.#waitsSince = this.#options.now();
@@ -165,6 +195,7 @@ export class RequestBody {
     this.#isCancelled = true;
     // Rejects when the client is already gone.
     this.#source?.cancel().catch(() => {});
+    this.continue();
     this.drained();
   }
 }

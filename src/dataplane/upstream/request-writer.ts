@@ -122,8 +122,12 @@ export function requestHead(
 ): string {
   const method = request.upstreamMethod;
   const grpc = request.callsGrpc ? deadlineField(request) : "";
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${CONNECTION[connection]}\r\n`;
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${CONNECTION[connection]}\r\n`;
 }
+
+/** The target decides whether the client sends its body. */
+const expectation = ({ stream, upstreamBodyLength }: ClientRequest): string =>
+  stream.awaitsContinue && upstreamBodyLength !== null ? "expect: 100-continue\r\n" : "";
 
 /** How much of the client's deadline is left for this attempt. */
 function deadlineField({ grpcDeadline, edits }: ClientRequest): string {

@@ -73,7 +73,12 @@ export const target = defineTarget<Input>({
     // A target cannot send these in a header field.
     const sent = new Headers({ location: encodeURI(input.location).replace(/%25/g, "%") });
     const before = sent.get("location") ?? "";
-    const head = { status: 302, headers: sent, hasLocation: true };
+    const head = {
+      status: 302,
+      headers: sent,
+      hasLocation: true,
+      with: (headers: Headers) => ({ headers }),
+    };
     const attempt = {
       request: {
         clientScheme: () => clientScheme,

@@ -135,6 +135,69 @@ describe("several requests on a connection", () => {
   });
 });
 
+describe("Expect: 100-continue is the target's to decide", () => {
+  const HEAD = "POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+
+  /** The head of the next request with Expect, as the target gets it without the body. */
+  async function begin(answer: (write: (bytes: string) => void) => void) {
+    const arrived = Promise.withResolvers<string>();
+    const server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket, chunk) {
+          arrived.resolve(chunk.toString("latin1"));
+          if (chunk.includes("hello")) socket.write(reply("stored"));
+          else answer((bytes) => void socket.write(bytes));
+        },
+      },
+    });
+    await scene.gateway.apply({
+      services: [{ name: "origin", targets: [{ port: server.port }] }],
+    });
+    const client = await connectRaw({ port: scene.port });
+    client.write(HEAD);
+    const head = await arrived.promise;
+    return {
+      client,
+      head,
+      async stop() {
+        client.close();
+        await scene.gateway.apply({
+          services: [{ name: "origin", targets: [{ port: scene.origin.port }] }],
+        });
+        server.stop(true);
+      },
+    };
+  }
+
+  test("its 100 reaches the client, and then the body the target", async () => {
+    const { client, head, stop } = await begin((write) => write("HTTP/1.1 100 Continue\r\n\r\n"));
+    expect(head).toContain("\r\nexpect: 100-continue\r\n");
+    expect(head).toEndWith("\r\n\r\n");
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+    client.write("hello");
+    await client.until("stored");
+    await stop();
+  });
+
+  test("its refusal reaches the client instead of a 100, and the connection ends", async () => {
+    const { client, stop } = await begin((write) => write(reply("no", { status: "417 No" })));
+    const received = await client.untilClosed();
+    expect(received).toStartWith("HTTP/1.1 417 No\r\n");
+    expect(received).toContain("connection: close\r\n");
+    await stop();
+  });
+
+  test("of a target that says nothing the client is not left waiting", async () => {
+    const { client, stop } = await begin(() => {});
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+    client.write("hello");
+    await client.until("stored");
+    await stop();
+  });
+});
+
 describe("a client that has sent FIN", () => {
   test("gets its response, and then the end", async () => {
     const gate = Promise.withResolvers<string>();

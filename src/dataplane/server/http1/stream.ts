@@ -51,7 +51,7 @@ export class Http1Stream implements ClientStream {
   readonly #connection: StreamConnection;
   #keepsConnection: boolean;
   #hasBegun = false;
-  #awaitsContinue: boolean;
+  awaitsContinue: boolean;
   #abort: AbortController | null = null;
   #isGone = false;
   #writer: Http1Writer | null = null;
@@ -68,7 +68,7 @@ export class Http1Stream implements ClientStream {
     this.body = body;
     this.#connection = connection;
     this.#keepsConnection = head.keepsAlive && !connection.isGoingAway;
-    this.#awaitsContinue = head.expectsContinue;
+    this.awaitsContinue = head.expectsContinue;
   }
 
   get method(): string {
@@ -102,9 +102,9 @@ export class Http1Stream implements ClientStream {
   openBody(): BodySource {
     const { body } = this;
     if (body === null) throw new Error("the request has no body");
-    if (this.#awaitsContinue && !this.#hasBegun)
+    if (this.awaitsContinue && !this.#hasBegun)
       this.#connection.socket.writeText("HTTP/1.1 100 Continue\r\n\r\n");
-    this.#awaitsContinue = false;
+    this.awaitsContinue = false;
     return body;
   }
 
@@ -192,7 +192,7 @@ export class Http1Stream implements ClientStream {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
     // The client may send the body or not: the next byte is either's.
-    if (this.#awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
+    if (this.awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
     // Of a request that the gateway rejects.
     if (head.lines == null && head.headers.get("connection") === "close")
       this.#keepsConnection = false;
