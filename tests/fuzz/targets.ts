@@ -8,6 +8,7 @@ import { target as cookies } from "./targets/cookies.ts";
 import { target as der } from "./targets/der.ts";
 import { target as dnsMessage } from "./targets/dns-message.ts";
 import { target as headWatch } from "./targets/head-watch.ts";
+import { target as http1Connection } from "./targets/http1-connection.ts";
 import { target as http1Requests } from "./targets/http1-requests.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
@@ -26,6 +27,7 @@ export const targets: readonly FuzzTarget[] = [
     dnsMessage,
     der,
     headWatch,
+    http1Connection,
     http1Requests,
   ],
 ];

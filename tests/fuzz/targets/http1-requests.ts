@@ -6,13 +6,13 @@ import { Http1Parser } from "../../../src/dataplane/server/full-http1.ts";
 import { cuts, edited, edits, type Edit, inPieces } from "../bytes.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
 
-interface Input {
+export interface Input {
   readonly requests: readonly Sketch[];
   readonly changes: readonly Edit[];
   readonly cuts: readonly number[];
 }
 
-interface Sketch {
+export interface Sketch {
   readonly target: string;
   readonly fields: readonly string[];
   readonly body: string;
@@ -24,34 +24,31 @@ const odd = fc.constantFrom(
   ...["Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1\r\n", "\r\n\r\n", "HTTP/2.0"],
 );
 
+/** Requests over HTTP/1.1, right and wrong, and how their bytes are cut. */
+export const conversations: fc.Arbitrary<Input> = fc.record({
+  requests: fc.array(
+    fc.record({
+      target: fc.constantFrom("/", "/a?b", "http://other/x", "*", "/%00", "//a"),
+      fields: fc.array(
+        fc.constantFrom("A: b", "Connection: close", "Expect: 100-continue", "Upgrade: h2c", "A:"),
+        { maxLength: 3 },
+      ),
+      body: fc.constantFrom("", "x", "GET /evil HTTP/1.1\r\nHost: h\r\n\r\n", "ab".repeat(40)),
+      framing: fc.constantFrom("none", "length", "chunked", "both", "short"),
+    }),
+    { minLength: 1, maxLength: 4 },
+  ),
+  changes: edits(
+    2,
+    odd.map((text) => new Uint8Array(Buffer.from(text, "latin1"))),
+  ),
+  cuts,
+});
+
 export const target = defineTarget<Input>({
   name: "http1-requests",
   share: 15,
-  inputs: fc.record({
-    requests: fc.array(
-      fc.record({
-        target: fc.constantFrom("/", "/a?b", "http://other/x", "*", "/%00", "//a"),
-        fields: fc.array(
-          fc.constantFrom(
-            "A: b",
-            "Connection: close",
-            "Expect: 100-continue",
-            "Upgrade: h2c",
-            "A:",
-          ),
-          { maxLength: 3 },
-        ),
-        body: fc.constantFrom("", "x", "GET /evil HTTP/1.1\r\nHost: h\r\n\r\n", "ab".repeat(40)),
-        framing: fc.constantFrom("none", "length", "chunked", "both", "short"),
-      }),
-      { minLength: 1, maxLength: 4 },
-    ),
-    changes: edits(
-      2,
-      odd.map((text) => new Uint8Array(Buffer.from(text, "latin1"))),
-    ),
-    cuts,
-  }),
+  inputs: conversations,
   async check({ requests, changes, cuts: at }) {
     const bytes = edited(Buffer.concat(requests.map(written)), changes);
     const whole = await served([bytes]);
@@ -62,7 +59,7 @@ export const target = defineTarget<Input>({
   },
 });
 
-function written({ target: path, fields, body, framing }: Sketch): Buffer {
+export function written({ target: path, fields, body, framing }: Sketch): Buffer {
   const lines = fields.map((field) => `${field}\r\n`).join("");
   const length = `Content-Length: ${framing === "short" ? Math.max(0, body.length - 1) : body.length}\r\n`;
   const coding = "Transfer-Encoding: chunked\r\n";

@@ -163,7 +163,11 @@ export class Http1Connection implements SocketUser, StreamConnection {
   #readHead(): boolean {
     const waiting = this.#waiting;
     // Only whole ones: they are not part of a head (RFC 9112 section 2.2).
-    if (!this.#isWithinHead) waiting.drop(leadingBreaks(waiting.bytes));
+    if (!this.#isWithinHead) {
+      waiting.drop(leadingBreaks(waiting.bytes));
+      // Half of one may become whole.
+      if (waiting.length === 1 && waiting.bytes[0] === 13) return false;
+    }
     if (waiting.length === 0) return false;
     const head = this.#reader.read(waiting.bytes, this.#owner.bounds().maxHeadBytes);
     this.#isWithinHead = head === null;
