@@ -12,7 +12,8 @@ import { RequestBody } from "../upstream/request-body.ts";
 import type { ExchangeOwner, ExchangeSubject, UpstreamExchange } from "../upstream/transport.ts";
 import { GrpcCheckResponse } from "./grpc-check.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import { HeadCache } from "../upstream/response-parser.ts";
+import { parseResponseHead } from "../upstream/response-parser.ts";
+import { HeadCache } from "../upstream/response-head.ts";
 
 /** The request of a check and the response it expects. */
 export interface ProbeSpec {
@@ -90,13 +91,13 @@ export class Probe implements ExchangeOwner {
       });
       return;
     }
-    this.#exchange = new Exchange(connection, new HeadCache(), this);
+    this.#exchange = new Exchange(connection, new HeadCache(parseResponseHead), this);
     this.#exchange.start(0);
   }
 
   #beginHttp2(): void {
     const pool = new SessionPool(this.#spec.endpoint, NO_KEEPALIVE, () => performance.now());
-    const heads = new HeadCache();
+    const heads = new HeadCache(parseResponseHead);
     this.#exchange = new Http2Exchange({ pool, owner: this, heads, isFresh: true });
     this.#exchange.start(0);
   }

@@ -171,12 +171,12 @@ function isMisdirected(request: ClientRequest, entry: ListenerRuntime): boolean 
   if (connection === null) return false;
   const { host, listener } = request;
   const { serverName: name } = connection;
-  if (name === host) return false;
+  if (name === host || (name === null && entry.clientAuthKey === null)) return false;
   const { certificateIndex: certificates } = request.generation;
   const own = certificates.find(host);
   if (entry.clientAuthKey !== null) {
     if (certificates.find(name) !== own) return true;
-  } else if (name === null || request.isFromTrustedProxy()) return false;
+  } else if (request.isFromTrustedProxy()) return false;
   if (name !== null && entry.choice !== null && entry.choice.find(name) !== listener) return true;
   return own !== null && certificates.find(name) !== own;
 }

@@ -25,7 +25,8 @@ import type {
   OutgoingHead,
 } from "../server/client-stream.ts";
 import { addStickyCookie } from "../sticky.ts";
-import { IdentifiedHead, type ResponseHead } from "../upstream/response-head.ts";
+import { IdentifiedHead } from "../upstream/response-head.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { failureTrailers, trailersOnly } from "./grpc-call.ts";

@@ -18,6 +18,7 @@ import type {
   OutgoingHead,
 } from "./client-stream.ts";
 import { normalTarget } from "../../http/request-target.ts";
+import { linesOf, OWN_FIELDS, upgradeLines } from "./http1/response-writer.ts";
 import { PulledBody } from "./full-http2.ts";
 
 /** The connection of a request. */
@@ -38,18 +39,6 @@ interface StreamOptions {
 }
 
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-
-/** Fields of the connection, which the engine writes itself. */
-const OWN_FIELDS: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
-/** RFC 9110 section 5. Written as latin1, a character over 255 would become another one, a line break for instance. */
-const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
 
 /** Lives as long as the request. */
 export class Http1Stream implements ClientStream {
@@ -236,7 +225,7 @@ export class Http1Stream implements ClientStream {
     const accept = createHash("sha1").update(
       `${this.fields.get("sec-websocket-key")}${ACCEPT_SUFFIX}`,
     );
-    const lines = linesOf([...headers].filter(([name, value]) => value !== "" && isEndToEnd(name)));
+    const lines = upgradeLines(headers);
     this.#hasBegun = true;
     this.isResponded = true;
     this.#socket.write(
@@ -281,16 +270,6 @@ export class Http1Stream implements ClientStream {
 
 /** No body, whatever the head says (RFC 9110 section 6.4.1). */
 const isBodiless = (status: number): boolean => status === 204 || status === 304;
-
-const isEndToEnd = (name: string): boolean =>
-  !OWN_FIELDS.has(name) && name !== "sec-websocket-accept" && name !== "content-length";
-
-function linesOf(fields: FieldPairs): string {
-  let lines = "";
-  for (const [name, value] of fields)
-    if (FIELD_NAME.test(name) && !NOT_A_VALUE.test(value)) lines += `${name}: ${value}\r\n`;
-  return lines;
-}
 
 /** As Bun joins them: a repeated Host or Content-Length becomes a list, which the request path refuses. */
 function joinedFields(raw: readonly string[]): Record<string, string> {

@@ -1,4 +1,5 @@
 // One plain Bun.listen for an address and port, whose connections our own engine serves; knows no request and no route.
+import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import { connectionInfo } from "../listener/connection-info.ts";
@@ -16,6 +17,8 @@ import { Http1Connection } from "./http1/connection.ts";
 const TICK_MS = 1000;
 /** Time in which what was sent to clients reaches the kernel when everything is closed. */
 const FLUSH_MS = 1000;
+
+type Trusts = (address: string) => boolean;
 
 interface Accepted extends ClientSocket {
   data: SocketOwner;
@@ -36,6 +39,7 @@ export class SocketListener implements HttpListener {
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
   #isGoingAway = false;
+  #trusted: { readonly listener: Listener; readonly trusts: Trusts } | null = null;
 
   /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
   constructor(plan: ListenerPlan, context: AcceptorContext) {
@@ -89,11 +93,11 @@ export class SocketListener implements HttpListener {
       socket.terminate();
       return;
     }
-    const { proxy_protocol: expectsProxy, trusted_proxies: trusted } = livePlan().listener;
+    const { listener } = livePlan();
     const connection = new PendingConnection(socket, slot, {
       now: () => performance.now(),
       timeoutMs: prereadTimeout(),
-      trusts: expectsProxy ? compileCidrs(trusted) : null,
+      trusts: listener.proxy_protocol ? this.#trusts(listener) : null,
       readsHello: false,
       decide: (preread) => this.#serve(socket, preread),
       refused,
@@ -108,9 +112,16 @@ export class SocketListener implements HttpListener {
     connection.begin();
   }
 
+  /** Of the live version: compiled once for each. */
+  #trusts(listener: Listener): Trusts {
+    if (this.#trusted?.listener !== listener)
+      this.#trusted = { listener, trusts: compileCidrs(listener.trusted_proxies) };
+    return this.#trusted.trusts;
+  }
+
   #serve(socket: Accepted, preread: Preread): AcceptDecision {
     const { buffered, slot } = preread;
-    const { serve, websocket, refused } = this.#context;
+    const { serve, websocket, refused, livePlan } = this.#context;
     const info = connectionInfo(preread);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
@@ -118,6 +129,7 @@ export class SocketListener implements HttpListener {
       info,
       serve,
       websocket,
+      maxHeadBytes: () => livePlan().listener.max_header_bytes,
       bounds: () => this.#bounds(),
       refused: (reason) => refused(reason, info.address),
       closed: () => {
@@ -137,7 +149,6 @@ export class SocketListener implements HttpListener {
     const { headTimeoutMs, responseWriteTimeout, livePlan } = this.#context;
     const { listener } = livePlan();
     return {
-      maxHeadBytes: listener.max_header_bytes,
       headTimeout: headTimeoutMs(),
       idleTimeout: idleTimeoutOf(listener) * 1000,
       writeTimeout: responseWriteTimeout(),

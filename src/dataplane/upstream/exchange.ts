@@ -4,7 +4,8 @@ import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { ResponseHead } from "./response-head.ts";
-import { type HeadCache, ResponseSyntaxError } from "./response-parser.ts";
+import type { HeadCache } from "./response-head.ts";
+import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ConnectionPool } from "./pool.ts";
 import type {
   ExchangeOwner,

@@ -12,7 +12,8 @@ import type { SessionPool } from "./http2-pool.ts";
 import type { SessionUser, UpstreamSession } from "./http2-session.ts";
 import type { BodySink, RequestBody } from "./request-body.ts";
 import type { ResponseHead } from "./response-head.ts";
-import { type HeadCache, ResponseSyntaxError } from "./response-parser.ts";
+import type { HeadCache } from "./response-head.ts";
+import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ExchangeOwner, UpstreamExchange, UpstreamTransport } from "./transport.ts";
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";

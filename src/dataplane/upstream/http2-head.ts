@@ -2,7 +2,8 @@
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import { type ResponseHead, valueBetween } from "./response-head.ts";
-import { type HeadCache, ResponseSyntaxError } from "./response-parser.ts";
+import type { HeadCache } from "./response-head.ts";
+import { ResponseSyntaxError } from "./response-parser.ts";
 
 /** RFC 9113 section 8.2.2: what only HTTP/1.1 connections have. */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([

@@ -18,8 +18,8 @@ describe("a proxied GET of a browser", () => {
   });
 
   test.each([
-    { plugins: "plain", onPath: 12, inAll: 25 },
-    { plugins: "plugins", onPath: 18, inAll: 32 },
+    { plugins: "plain", onPath: 12, inAll: 24 },
+    { plugins: "plugins", onPath: 18, inAll: 31 },
   ] as const)("$plugins: crosses few files", async ({ plugins, onPath, inAll }) => {
     const requests = 80;
     const counts = await measureCost({ mode: "files", plugins, requests });

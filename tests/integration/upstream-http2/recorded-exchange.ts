@@ -10,7 +10,8 @@ import { SessionPool } from "../../../src/dataplane/upstream/http2-pool.ts";
 import { ConnectionPool } from "../../../src/dataplane/upstream/pool.ts";
 import { RequestBody } from "../../../src/dataplane/upstream/request-body.ts";
 import type { ResponseHead } from "../../../src/dataplane/upstream/response-head.ts";
-import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
+import { parseResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import type {
   ExchangeOwner,
   UpstreamExchange,
@@ -30,13 +31,16 @@ const endpointOf = (port: number) => ({
 /** `clock` in milliseconds. */
 export function http2Target(port: number, clock: () => number) {
   const pool = new SessionPool(endpointOf(port), options, clock);
-  return { pool, transport: new Http2Transport(pool, new HeadCache()) };
+  return { pool, transport: new Http2Transport(pool, new HeadCache(parseResponseHead)) };
 }
 
 export const http2Transport = (port: number): UpstreamTransport => http2Target(port, now).transport;
 
 export function http1Transport(port: number): UpstreamTransport {
-  return new Http1Transport(new ConnectionPool(endpointOf(port), options, now), new HeadCache());
+  return new Http1Transport(
+    new ConnectionPool(endpointOf(port), options, now),
+    new HeadCache(parseResponseHead),
+  );
 }
 
 export interface ExchangeSketch {

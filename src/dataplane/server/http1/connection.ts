@@ -14,7 +14,6 @@ import { Http1Stream, type StreamConnection } from "./stream.ts";
 
 /** Limits of a connection, read when they apply. Times in milliseconds. */
 export interface Http1Bounds {
-  readonly maxHeadBytes: number;
   /** For each request head; 0: that of the idle connection. */
   readonly headTimeout: number;
   readonly idleTimeout: number;
@@ -27,6 +26,8 @@ export interface Http1Owner {
   readonly info: ConnectionInfo;
   readonly serve: StreamHandler;
   readonly websocket: WebSocketHandler<never>;
+  /** Asked for each head. */
+  maxHeadBytes(): number;
   bounds(): Http1Bounds;
   refused(reason: string): void;
   /** The last call. */
@@ -169,7 +170,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
       if (waiting.length === 1 && waiting.bytes[0] === 13) return false;
     }
     if (waiting.length === 0) return false;
-    const head = this.#reader.read(waiting.bytes, this.#owner.bounds().maxHeadBytes);
+    const head = this.#reader.read(waiting.bytes, this.#owner.maxHeadBytes());
     this.#isWithinHead = head === null;
     if (head === null) return false;
     if ("method" in head) {

@@ -6,7 +6,7 @@ import type { BodyReader, BodyWriter, FieldPairs, OutgoingHead } from "../client
 import type { PeerSocket } from "../peer-socket.ts";
 
 /** Fields of the connection, which the engine writes itself. */
-const OWN_FIELDS: ReadonlySet<string> = new Set([
+export const OWN_FIELDS: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "proxy-connection",
