@@ -1,5 +1,6 @@
 // Which container has a host or a name first, and keeps it while it exists: remembered in the database; knows no label.
 import type { Fact, StoredClaim } from "../model/fact.ts";
+import { renamedOf, type Sighting } from "./renames.ts";
 
 /** Who has claims. Names and services are of the owner, hosts of its realm: services of one compose project share them. */
 export interface Owner {
@@ -22,8 +23,10 @@ export interface ClaimStore {
 export interface ClaimContext {
   /** Containers that exist, also stopped ones, by id. */
   readonly owners: ReadonlyMap<string, Owner>;
-  /** By id: what containers were called first that were renamed since the last look. */
-  readonly formerNames: ReadonlyMap<string, string>;
+  /** What events have called containers since the last look, in their order. */
+  readonly sightings: readonly Sighting[];
+  /** When the last of the events was, in milliseconds of the API's clock; 0: there was none. */
+  readonly eventAt: number;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** How long the claims of a holder stay that is gone. */
@@ -34,27 +37,17 @@ export interface ClaimContext {
 
 const keyOf = ({ kind, name }: Pick<StoredClaim, "kind" | "name">): string => `${kind} ${name}`;
 
-/** Holders that have another name now, with it. A new container with the name of a former one is its successor. */
-function renamedOf(
-  stored: readonly StoredClaim[],
-  { owners, formerNames }: ClaimContext,
-): ReadonlyMap<string, string> {
-  const holders = new Map(
-    stored.flatMap(({ kind, name, holder }) => (kind === "container" ? [[name, holder]] : [])),
-  );
-  // Successors that have another name before they were seen with that of the former one.
-  for (const [id, name] of formerNames)
-    if (!holders.has(id) && owners.has(id)) holders.set(id, `container ${name}`);
-  const idByKey = new Map([...owners].map(([id, { key }]) => [key, id]));
-  const found = new Map<string, string>();
-  for (const [id, holder] of holders) {
-    const next = owners.get(id)?.key;
-    const successor = idByKey.get(holder);
-    if (next === undefined || next === holder) continue;
-    if (successor === undefined || holders.has(successor)) found.set(holder, next);
-  }
-  return found;
-}
+const eventClaim = (at: number): StoredClaim => ({
+  kind: "event",
+  name: "last",
+  holder: "",
+  content: String(at),
+  gone_at: null,
+});
+
+/** When the last event was that is part of the claims, in milliseconds of the API's clock; 0: none is. */
+export const eventTimeOf = (stored: readonly StoredClaim[]): number =>
+  Number(stored.find(({ kind }) => kind === "event")?.content ?? 0);
 
 /** The claims of one source for one look at its containers. */
 export class Claims {
@@ -65,7 +58,8 @@ export class Claims {
   /** By holder: what the ids of its objects derive from, which a new name does not change. */
   readonly #roots = new Map<string, string>();
 
-  constructor(source: string, stored: readonly StoredClaim[], context: ClaimContext) {
+  constructor(source: string, loaded: readonly StoredClaim[], context: ClaimContext) {
+    const stored = loaded.filter(({ kind }) => kind !== "event");
     this.#source = source;
     this.#context = context;
     this.#stored = new Map(stored.map((claim) => [keyOf(claim), claim]));
@@ -198,10 +192,14 @@ export class Claims {
     );
     const released = [...this.#stored].filter(([key]) => !this.#held.has(key));
     if (claims.length === 0 && released.length === 0) return null;
+    const { eventAt } = this.#context;
     return {
       kind: "discovery_claims",
       source: this.#source,
-      claims: claims.map(([, claim]) => claim),
+      claims: [
+        ...claims.map(([, claim]) => claim),
+        ...(eventAt === 0 ? [] : [eventClaim(eventAt)]),
+      ],
       released: released.map(([, { kind, name }]) => ({ kind, name })),
     };
   }

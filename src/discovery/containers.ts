@@ -17,6 +17,7 @@ import {
 import { readLabels } from "./labels.ts";
 import { ownSites } from "./own-labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
+import { keyOfContainer } from "./renames.ts";
 import { inTraefiksOrder, type RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
 
@@ -125,7 +126,7 @@ function composedOf({
 
 /** Who has what a container claims. */
 export function ownerOf(container: ListedContainer): Owner {
-  const key = `container ${nameOf(container)}`;
+  const key = keyOfContainer(nameOf(container));
   return composedOf(container) ?? { key, realm: key };
 }
 

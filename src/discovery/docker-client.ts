@@ -6,6 +6,7 @@ import { readRegular } from "../control/trusted-file.ts";
 import type { Discovery } from "../model/discovery.ts";
 import { quote } from "../net/quote.ts";
 import { chosenVersion, complainedVersion, FALLBACK } from "./docker-version.ts";
+import type { Sighting } from "./renames.ts";
 
 /** One entry of `GET /containers/json`: https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerList */
 export interface ListedContainer {
@@ -38,8 +39,10 @@ export interface ContainerEvent {
   readonly action: string;
   /** Of the container. */
   readonly id: string;
-  /** Of a `rename`: what it was called. Podman does not say. */
-  readonly formerName?: string;
+  /** Milliseconds since the Unix epoch by the API's clock; 0: it does not say. */
+  readonly at: number;
+  /** What the container is called; null: an event that cannot be read. */
+  readonly sighting: Sighting | null;
 }
 
 /** What came with an image. */
@@ -112,18 +115,24 @@ export class DockerClient {
     return { labels: labels ?? {}, environment: variablesOf(environment) };
   }
 
-  /** Calls `onEvent` for each event that may change what is served, until the connection ends or `signal` is aborted. */
+  /**
+   * Calls `onEvent` for each event that may change what is served, until the connection ends or `signal` is aborted. `since`: also
+   * for those from this time on that the API remembers (Docker the last 256), in milliseconds of its clock; 0: for none.
+   */
   async follow(
     onEvent: (event: ContainerEvent) => void,
-    { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
+    {
+      signal,
+      onOpen,
+      since,
+    }: { readonly signal: AbortSignal; readonly onOpen: () => void; readonly since: number },
   ): Promise<void> {
     const head = new AbortController();
     const timer = setTimeout(() => head.abort(late()), this.#answerMs);
     const both = AbortSignal.any([signal, head.signal]);
     const filters = { type: ["container"] };
-    const response = await this.#get("/events", { filters }, both).finally(() =>
-      clearTimeout(timer),
-    );
+    const query = since === 0 ? { filters } : { filters, since: Math.floor(since / 1000) };
+    const response = await this.#get("/events", query, both).finally(() => clearTimeout(timer));
     if (response.body === null) return;
     onOpen();
     let rest = "";
@@ -140,7 +149,8 @@ export class DockerClient {
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const event = eventIn(line);
-        if (event !== null) onEvent(event);
+        // Of the same second, but before.
+        if (event !== null && (event.at === 0 || event.at >= since)) onEvent(event);
       }
     }
   }
@@ -302,18 +312,27 @@ const CHANGES =
 function eventIn(line: string): ContainerEvent | null {
   if (line.trim() === "") return null;
   try {
-    const { Action: action = "", Actor } = JSON.parse(line) as {
+    const {
+      Action: action = "",
+      Actor,
+      time = 0,
+      timeNano = time * 1e9,
+    } = JSON.parse(line) as {
       readonly Action?: string;
+      readonly time?: number;
+      readonly timeNano?: number;
       readonly Actor?: {
         readonly ID?: string;
-        readonly Attributes?: { readonly oldName?: string };
+        readonly Attributes?: { readonly name?: string; readonly oldName?: string };
       };
     };
     if (!CHANGES.test(action)) return null;
-    const formerName = Actor?.Attributes?.oldName?.replace(/^\//, "");
-    return { action, id: Actor?.ID ?? "", ...(formerName === undefined ? {} : { formerName }) };
+    const { ID: id = "", Attributes: { name, oldName } = {} } = Actor ?? {};
+    const former = oldName === undefined ? {} : { formerName: oldName.replace(/^\//, "") };
+    const at = Math.floor(timeNano / 1e6);
+    return { action, id, at, sighting: name === undefined ? null : { id, name, ...former } };
   } catch {
-    return { action: "", id: "" };
+    return { action: "", id: "", at: 0, sighting: null };
   }
 }
 

@@ -1,6 +1,7 @@
 // Follows the containers of one Docker or Podman and serves what their labels say; knows no label.
 import { hostname } from "node:os";
 import type { Clock } from "../clock.ts";
+import type { ClaimContext } from "./claims.ts";
 import type { Log } from "../log.ts";
 import type { Discovery } from "../model/discovery.ts";
 import { ApiError } from "../model/error.ts";
@@ -14,11 +15,14 @@ import {
 import type { SourceView } from "./discovery.ts";
 import type { Images, OfContainers } from "./images.ts";
 import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
+import type { Sighting } from "./renames.ts";
 
 /** A burst of events is one change. */
 const DEBOUNCE_MS = 250;
 /** Changes without an event, such as an object that a restore has removed, are found after this time. */
 const LOOK_AGAIN_MS = 60_000;
+/** In which the API sends what happened while the gateway did not follow it. */
+const MISSED_EVENTS_MS = 50;
 /** Without events, or after a list that failed. */
 const WITHOUT_EVENTS_MS = 5_000;
 const RETRY_MS = { first: 500, most: 30_000 } as const;
@@ -26,6 +30,8 @@ const RETRY_MS = { first: 500, most: 30_000 } as const;
 const CALM = { starts: 5, withinMs: 60_000, waitMs: 5_000 } as const;
 
 const MAX_STARTS = 10_000;
+/** Between two lists. */
+const MAX_SIGHTINGS = 10_000;
 /** Requests for the variables of containers. */
 const AT_ONCE = 16;
 /** Longer work gives the event loop a turn. */
@@ -48,14 +54,17 @@ export class DockerSource {
   readonly #options: DockerOptions;
   readonly #source: ManagedSource;
   readonly #stopping = new Set<string>();
-  /** By id: what containers were called first that were renamed since the last look. */
-  readonly #formerNames = new Map<string, string>();
+  /** What events have called containers since the last look, in their order. */
+  readonly #sightings: Sighting[] = [];
+  /** When the last event was, in milliseconds of the API's clock; 0: there was none since the start. */
+  #eventAt = 0;
   readonly #known = new Map<string, Readonly<Record<string, string>>>();
   #images: Images | null = null;
   #rules: Discovery["docker"] | null = null;
   #client: DockerClient | null = null;
   #session = new AbortController();
   #timer: ReturnType<typeof setTimeout> | null = null;
+  #timerAt = 0;
   #again: ReturnType<typeof setTimeout> | null = null;
   #work: Promise<void> = Promise.resolve();
   #retryMs: number = RETRY_MS.first;
@@ -126,30 +135,41 @@ export class DockerSource {
     while (!signal.aborted) {
       try {
         this.#client = new DockerClient(this.#rules as Discovery["docker"]);
-        // An API that never answers the request for events still fails this one.
-        this.#lookSoon(0);
+        // Also when no events come; else after those that the gateway has missed.
+        this.#lookSoon(WITHOUT_EVENTS_MS);
         await this.#client.follow((event) => this.#onEvent(event), {
           signal,
+          since: await this.#lastEvent(),
           // Listed after the events have begun, so that none is missed between the two.
           onOpen: () => {
             this.#retryMs = RETRY_MS.first;
             this.#eventProblem = null;
-            this.#lookSoon(0);
+            this.#lookSoon(MISSED_EVENTS_MS);
           },
         });
         if (!signal.aborted) throw new DockerError("the API has ended the stream of events");
       } catch (error) {
         if (signal.aborted) return;
         this.#eventProblem = this.#fail(error);
+        this.#lookSoon(0);
       }
       await waited(this.#retryMs, signal);
       this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.most);
     }
   }
 
-  #onEvent({ action, id, formerName }: ContainerEvent): void {
-    if (formerName !== undefined && !this.#formerNames.has(id))
-      this.#formerNames.set(id, formerName);
+  async #lastEvent(): Promise<number> {
+    const { owner, claimStore } = this.#options;
+    if (this.#eventAt > 0) return this.#eventAt;
+    const { eventTimeOf } = await import("./claims.ts");
+    return eventTimeOf(claimStore?.load(owner) ?? []);
+  }
+
+  #onEvent({ action, id, at, sighting }: ContainerEvent): void {
+    this.#eventAt = Math.max(at, this.#eventAt);
+    // The list says the same, but for the order.
+    if (this.#sightings.length > MAX_SIGHTINGS) this.#sightings.length = 0;
+    if (sighting !== null) this.#sightings.push(sighting);
     if (action === "kill" || action === "stop") this.#stopping.add(id);
     else this.#stopping.delete(id);
     this.#lookSoon(this.#isFlapping(action, id) ? CALM.waitMs : DEBOUNCE_MS);
@@ -164,7 +184,10 @@ export class DockerSource {
   }
 
   #lookSoon(ms: number = DEBOUNCE_MS): void {
-    if (this.#timer !== null) return;
+    const at = performance.now() + ms;
+    if (this.#timer !== null && this.#timerAt <= at) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timerAt = at;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#enqueue(() => this.#look());
@@ -180,6 +203,8 @@ export class DockerSource {
     const client = this.#client;
     const rules = this.#rules;
     if (client === null || rules === null) return;
+    const sighted = this.#sightings.length;
+    const eventAt = this.#eventAt;
     let containers: readonly ListedContainer[] | null = null;
     try {
       containers = await client.containers();
@@ -187,14 +212,12 @@ export class DockerSource {
       if (client === this.#client) this.#lookAgain(containers !== null);
     }
     if (client !== this.#client) return;
-    const formerNames = new Map(this.#formerNames);
     for (const id of this.#stopping)
       if (!containers.some(({ Id }) => Id === id)) this.#stopping.delete(id);
     if (this.#starts.size > MAX_STARTS) this.#starts.clear();
-    if (formerNames.size > MAX_STARTS) this.#formerNames.clear();
-    await this.#serve(containers, formerNames);
-    // One that is not listed was renamed after the list was made.
-    for (const { Id } of containers) this.#formerNames.delete(Id);
+    await this.#serve(containers, { sightings: [...this.#sightings], eventAt });
+    // What the list may not show yet is read once more, which changes nothing where it did.
+    this.#sightings.splice(0, sighted);
     const failure = this.#eventProblem;
     const problem = failure ?? this.#images?.problem ?? null;
     this.#view = { ...this.#view, state: failure === null ? "connected" : "failed", problem };
@@ -211,7 +234,7 @@ export class DockerSource {
 
   async #serve(
     listed: readonly ListedContainer[],
-    formerNames: ReadonlyMap<string, string> = new Map(),
+    events: Pick<ClaimContext, "sightings" | "eventAt"> = { sightings: [], eventAt: 0 },
   ): Promise<void> {
     const { changes, clock, log, plugins, regexes, owner, claimStore } = this.#options;
     const rules = changes.config.settings.discovery.docker;
@@ -228,7 +251,7 @@ export class DockerSource {
       stopped: new Set(
         read.containers.filter((one) => !containers.includes(one)).map(({ Id }) => Id),
       ),
-      formerNames,
+      ...events,
       now: clock.now(),
       keptMs: rules.claim_seconds * 1000,
     });

@@ -77,8 +77,8 @@ export interface StoredOverride {
 }
 
 export interface ClaimKey {
-  /** `name`: of an object; `definition`: of a middleware; `container`: the id of one. */
-  readonly kind: "host" | "place" | "name" | "definition" | "container";
+  /** `name`: of an object; `definition`: of a middleware; `container`: the id of one; `event`: the last one that counts. */
+  readonly kind: "host" | "place" | "name" | "definition" | "container" | "event";
   /** `shop.example.com`, `shop.example.com/api`, `routes web`. */
   readonly name: string;
 }
@@ -87,7 +87,7 @@ export interface ClaimKey {
 export interface StoredClaim extends ClaimKey {
   /** `container web`, `compose media/web`, `compose media`. */
   readonly holder: string;
-  /** What makes two definitions of a name the same; empty: nothing does. Of a container: the root of its objects' ids. */
+  /** What makes two definitions of a name the same; empty: nothing does. Of a container: the root of its objects' ids. Of an event: when it was, in milliseconds. */
   readonly content: string;
   /** RFC 3339, UTC; null: the holder exists. */
   readonly gone_at: string | null;

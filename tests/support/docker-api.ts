@@ -47,6 +47,7 @@ export class DockerApi {
   readonly #server: Bun.Server<undefined>;
   readonly #streams = new Set<ReadableStreamDefaultController<Uint8Array>>();
   #containers: FakeContainer[] = [];
+  #past: { readonly second: number; readonly line: string }[] = [];
   /** Methods and paths of all requests. */
   readonly asked: string[] = [];
   /** Instead of an answer: a status, or `hang`. */
@@ -86,8 +87,8 @@ export class DockerApi {
 
   /** Ends a container, and announces it. */
   end(name: string): void {
-    this.#containers = this.#containers.filter((container) => container.name !== name);
     this.announce("die", name);
+    this.#containers = this.#containers.filter((container) => container.name !== name);
   }
 
   /** Changes a container, and announces it as this action. */
@@ -124,7 +125,11 @@ export class DockerApi {
     const now = attributes["name"] ?? name;
     const id = this.#containers.find((one) => one.name === now)?.id ?? idOf(now);
     const Actor = { ID: id, Attributes: { name, ...attributes } };
-    const line = JSON.stringify({ Type: "container", Action: action, Actor });
+    const time = Date.now();
+    const event = { time: Math.floor(time / 1000), timeNano: time * 1e6 };
+    const line = JSON.stringify({ Type: "container", Action: action, Actor, ...event });
+    // The daemon remembers as many.
+    this.#past = [...this.#past.slice(-255), { second: event.time, line }];
     for (const stream of this.#streams) stream.enqueue(new TextEncoder().encode(`${line}\n`));
   }
 
@@ -139,7 +144,7 @@ export class DockerApi {
   }
 
   #answer(request: Request): Response | Promise<Response> {
-    const { pathname } = new URL(request.url);
+    const { pathname, searchParams } = new URL(request.url);
     this.asked.push(`${request.method} ${pathname}`);
     if (this.failure === "hang") return new Promise(() => {});
     if (this.failure !== null) return new Response("{}", { status: this.failure });
@@ -151,7 +156,7 @@ export class DockerApi {
     if (refusal !== null) return this.error(400, refusal);
     if (path === "/containers/json")
       return Response.json(this.#containers.map((container) => this.#listed(container)));
-    if (path === "/events") return this.#events();
+    if (path === "/events") return this.#events(searchParams.get("since"));
     const [, image] = /^\/images\/([^/]+)\/json$/.exec(path) ?? [];
     if (image !== undefined) return this.#image(decodeURIComponent(image));
     const [, id] = /^\/containers\/([^/]+)\/json$/.exec(path) ?? [];
@@ -195,14 +200,17 @@ export class DockerApi {
     return null;
   }
 
-  #events(): Response {
+  #events(since: string | null): Response {
+    const missed = this.#past.filter(({ second }) => since !== null && second >= Number(since));
     let own: ReadableStreamDefaultController<Uint8Array> | null = null;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         own = controller;
         this.#streams.add(controller);
         // Sends the head of the response.
-        controller.enqueue(new TextEncoder().encode("\n"));
+        controller.enqueue(
+          new TextEncoder().encode(missed.map(({ line }) => `${line}\n`).join("") || "\n"),
+        );
       },
       cancel: () => {
         if (own !== null) this.#streams.delete(own);

@@ -7,6 +7,8 @@ import { Random, seedOfRun } from "../../support/random.ts";
 
 const SEED = seedOfRun();
 const CHANGES = Number(process.env["SLUICE_TEST_CHANGES"] ?? 200);
+/** How many changes follow at once. */
+const BURSTS = Number(process.env["SLUICE_TEST_BURSTS"] ?? 0.5);
 
 let gateway: Gateway;
 let docker: DockerApi;
@@ -113,6 +115,8 @@ function runOne(owner: Owner): void {
 }
 
 const squatters: string[] = [];
+/** What a failure prints: what became of which container. */
+const steps: string[] = [];
 const changes: Readonly<Record<string, () => void>> = {
   scale: () => {
     const owner = random.pick(owners.filter(({ isComposed }) => isComposed));
@@ -123,12 +127,14 @@ const changes: Readonly<Record<string, () => void>> = {
     const owner = random.pick(owners);
     const [name = "", ...others] = owner.names;
     const next = `renamed-${++count}`;
+    steps.push(`${name} is ${next}`);
     docker.rename(name, next);
     owner.names = [...others, next];
   },
   recreate: () => {
     const owner = random.pick(owners);
     const [name = ""] = owner.names;
+    steps.push(`${name} is recreated`);
     docker.end(name);
     docker.run(started(owner.host, owner, name));
   },
@@ -138,6 +144,7 @@ const changes: Readonly<Record<string, () => void>> = {
     // Compose decides which containers are one service.
     const own = Object.entries(labels).filter(([key]) => !key.startsWith("com.docker."));
     const name = `squatter-${++count}`;
+    steps.push(`${name} arrives with ${JSON.stringify(own)}`);
     docker.run(started("squatter", { labels: Object.fromEntries(own) }, name));
     squatters.push(name);
   },
@@ -197,14 +204,34 @@ test(`${CHANGES} random changes: no request fails or reaches another's container
       running = load(seen, session.signal);
     } else changes[kind]?.();
     // Some changes are one burst, and others are seen one by one.
-    await Bun.sleep(random.chance(0.3) ? 20 : 450);
+    await Bun.sleep(random.chance(BURSTS) ? 20 : 450);
     if (seen.failed.length > before)
       console.log(
-        `change ${at} ${kind}: ${seen.failed[before]} and ${seen.failed.length - before}`,
+        `change ${at} ${kind}: ${seen.failed[before]} and ${seen.failed.length - before}, after`,
+        steps.slice(-10),
       );
   }
   session.abort();
   await running;
   console.log(`${seen.requests} requests, ${seen.failed.length} failed,`, counts);
   expect(seen.failed.slice(0, 5)).toEqual([]);
+});
+
+test("a container that is renamed and recreated while the gateway restarts keeps its host", async () => {
+  const owner = owners[0] as Owner;
+  const [name = ""] = owner.names;
+  const squatter = `squatter-${++count}`;
+  docker.rename(name, "renamed-before");
+  docker.end("renamed-before");
+  docker.run(started("squatter", { labels: sluice(owner.host) }, squatter));
+  docker.run(started(owner.host, owner, "renamed-before"));
+  owner.names = ["renamed-before"];
+  await gateway.restart();
+  const sitesOf = async () =>
+    (await gateway.ok("GET", "/api/v1/discovery"))[0].sites as { from: string }[];
+  await eventually(async () =>
+    (await sitesOf()).some(({ from }) => from === "container renamed-before"),
+  );
+  const url = `http://127.0.0.1:${gateway.httpPort}/`;
+  expect(await (await fetch(url, { headers: { host: owner.host } })).text()).toBe(owner.host);
 });

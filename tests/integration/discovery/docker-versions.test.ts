@@ -33,7 +33,7 @@ const reasonOf = (work: Promise<unknown>): Promise<string> =>
   );
 
 const follow = (one: DockerClient, signal = new AbortController().signal) =>
-  one.follow(() => {}, { signal, onOpen: () => {} });
+  one.follow(() => {}, { since: 0, signal, onOpen: () => {} });
 
 describe("the version that both know", () => {
   const docker29: Engine = { name: "docker", most: "1.52", least: "1.44" };
