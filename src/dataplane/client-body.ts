@@ -1,6 +1,7 @@
 // A request body as it arrives, with its read timeout and minimum rate; knows no target and no plugin.
 import type { GrpcMessages } from "../http/grpc.ts";
 import { failures, type ProxyError } from "./error.ts";
+import type { FieldPairs } from "./server/client-stream.ts";
 
 /** Limits on reading a request body. */
 export interface BodyReadLimits {
@@ -17,6 +18,8 @@ export type BodyReadTimeouts = Omit<BodyReadLimits, "minRate">;
 
 /** A readable body. */
 export interface BodySource {
+  /** What follows it, once it is complete; null or absent: nothing, or the engine does not say. */
+  readonly trailers?: FieldPairs | null;
   read(): Promise<BodyPiece>;
   cancel(reason?: unknown): Promise<void>;
 }
@@ -72,6 +75,11 @@ export class ClientBody implements BodySource {
       return new Promise(() => {});
     }
     return result;
+  }
+
+  /** Once it is complete: the fields that follow it; null: none. */
+  get trailers(): FieldPairs | null {
+    return this.#reader?.trailers ?? null;
   }
 
   /** Counts the messages of a gRPC call from now on. */

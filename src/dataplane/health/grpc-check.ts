@@ -52,7 +52,8 @@ export class GrpcCheckResponse {
   }
 
   trailers(trailers: FieldPairs): void {
-    for (const [name, value] of trailers) if (name === "grpc-status") this.#status = value;
+    for (const [name, value] of trailers)
+      if (name.toLowerCase() === "grpc-status") this.#status = value;
   }
 
   /** Null: healthy. */

@@ -84,7 +84,9 @@ export class GrpcCall {
 
   /** The trailers of the response have arrived; their last status counts. */
   trailed(trailers: FieldPairs): void {
-    const status = readGrpcStatus(trailers.findLast(([name]) => name === "grpc-status")?.[1]);
+    const status = readGrpcStatus(
+      trailers.findLast(([name]) => name.toLowerCase() === "grpc-status")?.[1],
+    );
     if (status !== null) this.#request.grpcStatus = status;
   }
 

@@ -14,7 +14,7 @@ export interface EngineFeatures {
   readonly hasInterim: boolean;
 }
 
-/** Header fields in order, lower-case names; a repeated name stands for a list. */
+/** Header fields in order, names as received; a repeated name stands for a list. */
 export type FieldPairs = readonly (readonly [name: string, value: string])[];
 
 /** The head of a response as an engine sends it. */

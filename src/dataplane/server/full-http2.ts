@@ -266,7 +266,8 @@ function responseFields({ status, headers }: OutgoingHead): OutgoingHttpHeaders 
 
 function fieldsOf(pairs: FieldPairs): OutgoingHttpHeaders {
   const fields: Record<string, string | string[]> = {};
-  for (const [name, value] of pairs) {
+  for (const [sent, value] of pairs) {
+    const name = sent.toLowerCase();
     // Fields of a connection and pseudo fields are not valid here.
     if (name.startsWith(":") || CONNECTION_FIELDS.includes(name)) continue;
     const known = fields[name];

@@ -137,7 +137,7 @@ function parseTrailers(text: string, isOfClient: boolean): FieldPairs | null {
     const lower = name.toLowerCase();
     if (isOfClient && (HOP_BY_HOP.has(lower) || lower === "content-length" || lower === "host"))
       throw new ResponseSyntaxError("a trailer about framing or routing");
-    if (!forbiddenInTrailers(lower)) pairs.push([lower, value]);
+    if (!forbiddenInTrailers(lower)) pairs.push([name, value]);
   }
   return pairs.length === 0 ? null : pairs;
 }

@@ -30,6 +30,8 @@ export interface RequestBodyOptions {
   readonly keepsShort?: boolean;
   /** Whether the client sends the body only once it gets a 100. Default: never. */
   awaitsContinue?(): boolean;
+  /** The lines of the trailers, each with CRLF, once a body of unknown length is complete. Default: none. */
+  trailerLines?(): string;
   /** Beyond it the gateway responds with 413; 0: no limit. */
   readonly maxBytes: number;
   /** The worker's milliseconds. */
@@ -128,7 +130,10 @@ export class RequestBody {
     }
     if (isKept && length < 0) this.#buffered = Buffer.concat(pieces);
     if (prefix !== "") await this.#write(sink, Buffer.from(prefix, "latin1"));
-    if (isChunked) await this.#write(sink, LAST_CHUNK);
+    if (isChunked) {
+      const trailers = this.#options.trailerLines?.() ?? "";
+      await this.#write(sink, Buffer.from(`0\r\n${trailers}\r\n`, "latin1"));
+    }
     // Bun checks this too; a truncated body must never look complete to the target.
     else if (length >= 0 && this.bytes !== length) return wrongLength;
     return null;
@@ -207,6 +212,5 @@ function frame(prefix: string, chunk: Uint8Array, isChunked: boolean): Uint8Arra
 }
 
 const wrongLength = failures.badRequest("the request body does not have the declared length");
-const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 const CRLF = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);

@@ -1,8 +1,10 @@
 // Writes the head of every upstream request, the one place that drops and adds header fields; knows no socket.
 import { formatGrpcTimeout } from "../../http/grpc.ts";
 import { namesLoop } from "../../http/cdn-loop.ts";
+import { fieldName } from "../../http/field-name.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
+import type { FieldPairs } from "../server/client-stream.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 /**
@@ -42,6 +44,22 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   if (sendsId && edits?.replaces("x-request-id") !== true) lines += idLine(request, isTrusted);
   request.upstreamFields = lines + ownFields(request, token);
   return frameBody(request);
+}
+
+/**
+ * The client's trailers for the target, which may merge them with the header fields (RFC 9110 section 6.5.1): so none that the
+ * gateway drops, sets or replaces there.
+ */
+export function upstreamTrailers(request: ClientRequest, trailers: FieldPairs | null): string {
+  if (trailers === null) return "";
+  const named = connectionOptions(request.connectionField);
+  let lines = "";
+  for (const [sent, value] of trailers) {
+    const { lower, handling } = fieldName(sent);
+    const isOwn = handling !== "passed" || request.edits?.replaces(lower) === true;
+    if (!isOwn && !named.includes(lower)) lines += `${sent}: ${value}\r\n`;
+  }
+  return lines;
 }
 
 /** Safe in logs, pages and header fields. */

@@ -79,7 +79,7 @@ describe.each(engines)("%s engine:", (engine) => {
       ["Content-Length: 5", "a framing field as trailer"],
       ["no field", "rubbish"],
     ])(
-      "of a request with the trailer %j (%s) no field reaches the origin, and Bun.serve responds with 400",
+      "of a request with the trailer %j (%s) no field reaches the origin, but a plain one through our own engine; Bun.serve responds with 400",
       async (trailer) => {
         const isDropped = engine !== "standard" && trailer === "X-A: b";
         const seen = await scene.probe(
@@ -96,7 +96,11 @@ describe.each(engines)("%s engine:", (engine) => {
             canary: "200 /canary",
             isClosed: true,
           });
-        for (const received of scene.origin.received) expect(received).not.toContain(trailer);
+        // Only our own engine hands trailers on, but none of framing.
+        const isPassed = engine === "sluice" && isDropped;
+        for (const received of scene.origin.received)
+          if (isPassed) expect(received).toContain(`\r\n0\r\n${trailer}\r\n\r\n`);
+          else expect(received).not.toContain(trailer);
         // Bun hands the body over as complete before it looks at the trailers: the origin may have processed it.
         expect(seen.executed.every(({ body }) => body === "ab")).toBe(true);
       },
