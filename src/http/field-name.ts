@@ -91,6 +91,30 @@ export function fieldName(sent: string): FieldName {
   return name;
 }
 
+const SLOTS = 1024;
+const slots: (FieldName | undefined)[] = new Array(SLOTS).fill(undefined);
+const slotBytes: Uint8Array[] = new Array(SLOTS).fill(new Uint8Array(0));
+
+/** The name in `bytes` from `start` to `end`; `hash`: of all its bytes. As `fieldName`, without a string for a known one. */
+export function fieldNameIn(bytes: Buffer, start: number, end: number, hash: number): FieldName {
+  const slot = hash & (SLOTS - 1);
+  const known = slots[slot];
+  if (known !== undefined && isEqual(bytes, start, end, slotBytes[slot])) return known;
+  const name = fieldName(bytes.toString("latin1", start, end));
+  if (end - start <= MAX_NAME_LENGTH) {
+    slots[slot] = name;
+    slotBytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);
+  }
+  return name;
+}
+
+function isEqual(bytes: Buffer, start: number, end: number, other: Uint8Array = NONE): boolean {
+  if (other.length !== end - start) return false;
+  for (let at = 0; at < other.length; at++) if (bytes[start + at] !== other[at]) return false;
+  return true;
+}
+const NONE = new Uint8Array(0);
+
 function handlingOf(name: string): Handling {
   const plain = hyphenated(name);
   if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";

@@ -2,17 +2,62 @@
 import { type FieldName, fieldName } from "./field-name.ts";
 
 const NO_NAMES: FieldName[] = [];
+const NO_PLACES: FieldPlaces = { text: "", offsets: [], plainFrom: -1 };
+
+/** Where fields stand in the text of their message, latin1. */
+export interface FieldPlaces {
+  readonly text: string;
+  /** Of each value, without white space around it: its begin and its end. */
+  readonly offsets: readonly number[];
+  /** Begin of the first line, when each line is a name, a colon, one space and the value; else -1. */
+  readonly plainFrom: number;
+}
 
 export class HeaderBlock {
   /** Of each field, in order; a name may repeat. */
   readonly names: readonly FieldName[];
-  readonly values: readonly string[];
+  /** Null: the fields are parts of a text. */
+  readonly #values: readonly string[] | null;
+  readonly #places: FieldPlaces;
   #record: Record<string, string> | null = null;
 
   /** Takes the arrays over. */
-  constructor(names: readonly FieldName[], values: readonly string[]) {
+  constructor(names: readonly FieldName[], values: readonly string[] | FieldPlaces) {
     this.names = names;
-    this.values = values;
+    const isText = "text" in values;
+    this.#values = isText ? null : values;
+    this.#places = isText ? values : NO_PLACES;
+  }
+
+  /** `at`: of the field, from 0. */
+  valueAt(at: number): string {
+    if (this.#values !== null) return this.#values[at] ?? "";
+    const { text, offsets } = this.#places;
+    return text.slice(offsets[2 * at], offsets[2 * at + 1]);
+  }
+
+  /** The lines of fields as for HTTP/1.1, each after a line break. */
+  lines(from: number, to: number): string {
+    const { text, offsets, plainFrom } = this.#places;
+    if (plainFrom >= 0) {
+      const begin = from === 0 ? plainFrom - 2 : offsets[2 * from - 1];
+      return text.slice(begin, offsets[2 * to - 1]);
+    }
+    let lines = "";
+    for (let at = from; at < to; at++)
+      lines = `${lines}${this.names[at]?.prefix ?? ""}${this.valueAt(at)}`;
+    return lines;
+  }
+
+  /** Bytes of all lines. */
+  get size(): number {
+    const { names } = this;
+    const { offsets, plainFrom } = this.#places;
+    if (plainFrom >= 0) return (offsets[2 * names.length - 1] ?? 0) + 2 - plainFrom;
+    let size = 0;
+    for (let at = 0; at < names.length; at++)
+      size += (names[at]?.lower.length ?? 0) + this.valueAt(at).length + 4;
+    return size;
   }
 
   /** `record`: lower-case names; repeated fields are joined already. */
@@ -30,11 +75,11 @@ export class HeaderBlock {
 
   /** `lower`: the name in lower case. Repeated fields are joined (RFC 9110 section 5.3); null: absent. */
   get(lower: string): string | null {
-    const { names, values } = this;
+    const { names } = this;
     let found: string | null = null;
     for (let at = 0; at < names.length; at++) {
       if (names[at]?.lower !== lower) continue;
-      const value = values[at] ?? "";
+      const value = this.valueAt(at);
       found = found === null ? value : joined(lower, found, value);
     }
     return found;
@@ -49,10 +94,10 @@ export class HeaderBlock {
   #toRecord(): Record<string, string> {
     // Without a prototype: clients name fields as they like.
     const record = Object.create(null) as Record<string, string>;
-    const { names, values } = this;
+    const { names } = this;
     for (let at = 0; at < names.length; at++) {
       const { lower } = names[at] ?? { lower: "" };
-      const value = values[at] ?? "";
+      const value = this.valueAt(at);
       const known = record[lower];
       record[lower] = known === undefined ? value : joined(lower, known, value);
     }
@@ -70,7 +115,7 @@ export class HeaderBlock {
       const isMeant = name.lower === lower;
       if (isMeant && !isMissing) continue;
       names.push(name);
-      values.push(isMeant ? (value ?? "") : (this.values[at] ?? ""));
+      values.push(isMeant ? (value ?? "") : this.valueAt(at));
       if (isMeant) isMissing = false;
     }
     if (isMissing) {

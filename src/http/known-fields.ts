@@ -16,12 +16,13 @@ export interface KnownFields {
 }
 
 /** Sets the present ones in `into`, whose members must be null. */
-export function readKnownFields({ names, values }: HeaderBlock, into: KnownFields): void {
+export function readKnownFields(fields: HeaderBlock, into: KnownFields): void {
+  const { names } = fields;
   for (let at = 0; at < names.length; at++) {
     const name = names[at];
     if (name === undefined || name.known === 0) continue;
     const { lower } = name;
-    const value = values[at] ?? "";
+    const value = fields.valueAt(at);
     switch (name.known) {
       case KNOWN.host:
         into.hostField = after(into.hostField, lower, value);

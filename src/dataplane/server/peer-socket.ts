@@ -10,7 +10,8 @@ import type { SocketOwner } from "../listener/loopback-tunnel.ts";
 
 /** Of Bun's socket what is safe to use. */
 export interface RawSocket {
-  write(bytes: Uint8Array): number;
+  /** All of the bytes, or `length` of them from `offset`. */
+  write(bytes: Uint8Array, offset?: number, length?: number): number;
   pause(): void;
   resume(): void;
   shutdown(): void;
@@ -109,7 +110,7 @@ export class PeerSocket implements SocketOwner {
 
   #writeScratch(end: number): void {
     if (this.#isFinished || this.#isClosed) return;
-    const written = this.#held === null ? this.#socket.write(scratch.subarray(0, end)) : 0;
+    const written = this.#held === null ? this.#socket.write(scratch, 0, end) : 0;
     if (written >= 0 && written < end) this.#hold(Buffer.from(scratch.subarray(written, end)));
   }
 

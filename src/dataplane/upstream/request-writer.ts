@@ -14,28 +14,33 @@ import type { ClientRequest } from "../request/client-request.ts";
  */
 export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const { listener } = request;
-  const { names, values } = request.fields;
+  const { fields } = request;
+  const { names } = fields;
   const token = request.generation.loopToken;
   const named = connectionOptions(request.connectionField);
   const isTrusted = request.isFromTrustedProxy();
   let lines = "";
-  // Request line and empty line.
   const { edits, sendsId } = request;
-  let bytes = request.method.length + request.target.length + 14;
+  // Those next to each other that are passed are one text.
+  let from = 0;
   for (let at = 0; at < names.length; at++) {
     const name = names[at];
     if (name === undefined) continue;
-    const value = values[at] ?? "";
-    const { handling, prefix, lower } = name;
-    bytes += lower.length + value.length + 4;
-    if (handling === "dropped" || (sendsId && handling === "id")) continue;
-    if (handling === "deadline" && request.callsGrpc) continue;
-    if (handling === "trusted" ? !isTrusted : named.length > 0 && named.includes(lower)) continue;
-    if (edits?.replaces(lower) === true) continue;
-    // Three parts: the engine concatenates them as one rope.
-    lines = `${lines}${prefix}${value}`;
+    const { handling, lower } = name;
+    const isDropped =
+      handling === "dropped" ||
+      (sendsId && handling === "id") ||
+      (handling === "deadline" && request.callsGrpc) ||
+      (handling === "trusted" ? !isTrusted : named.length > 0 && named.includes(lower)) ||
+      edits?.replaces(lower) === true;
+    if (!isDropped) continue;
+    if (from < at) lines += fields.lines(from, at);
+    from = at + 1;
   }
+  if (from < names.length) lines += fields.lines(from, names.length);
   lines += "\r\n";
+  // Request line and empty line.
+  const bytes = request.method.length + request.target.length + 14 + fields.size;
   if (names.length > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   const { cdnLoop: loop } = request;

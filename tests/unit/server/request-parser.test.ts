@@ -33,12 +33,15 @@ function inPieces(text: string, size: number, maxBytes = 16_384): RequestHead | 
   }
 }
 
+const valuesOf = ({ fields }: Pick<RequestHead, "fields">) =>
+  fields.names.map((_, at) => fields.valueAt(at));
+
 const shape = (result: RequestHead | ProxyError | null) =>
   result === null || "status" in result
     ? result?.detail
     : {
         ...result,
-        fields: result.fields.names.map(({ sent }, at) => [sent, result.fields.values[at]]),
+        fields: result.fields.names.map(({ sent }, at) => [sent, result.fields.valueAt(at)]),
       };
 
 describe("a head that RFC 9112 allows", () => {
@@ -50,7 +53,7 @@ describe("a head that RFC 9112 allows", () => {
       "x-empty",
       "X-MIXED-case",
     ]);
-    expect(fields.values).toEqual(["h", "a b", "", "c"]);
+    expect(valuesOf({ fields })).toEqual(["h", "a b", "", "c"]);
     expect(fields.get("x-mixed-case")).toBe("a b, c");
     expect(fields.get("x-empty")).toBe("");
     expect(fields.get("x-none")).toBeNull();
@@ -114,7 +117,7 @@ describe("a head that RFC 9112 allows", () => {
   test("several cookie fields become one, where the first one was", () => {
     const { fields } = parsed(get("Cookie: a=1", "X: y", "cookie: b=2"));
     expect(fields.names.map(({ sent }) => sent)).toEqual(["Host", "Cookie", "X"]);
-    expect(fields.values).toEqual(["h", "a=1; b=2", "y"]);
+    expect(valuesOf({ fields })).toEqual(["h", "a=1; b=2", "y"]);
   });
 });
 

@@ -1,7 +1,7 @@
 // Bytes that have arrived and wait, in one piece; knows no message.
 
 const EMPTY = Buffer.alloc(0);
-/** A longer read is copied when little of it waits: a few bytes would keep all of it in memory. */
+/** The part of a read below which what waits is copied: a few bytes would keep all of it in memory. */
 const SMALL = 4;
 
 export class ByteQueue {
@@ -24,11 +24,19 @@ export class ByteQueue {
 
   push(chunk: Buffer): void {
     if (this.length > 0) return this.#append(chunk);
-    const isSmall = chunk.length * SMALL < chunk.buffer.byteLength;
-    this.#bytes = isSmall ? Buffer.from(chunk) : chunk;
+    this.#bytes = chunk;
     this.#isOwn = false;
     this.#start = 0;
     this.#end = chunk.length;
+  }
+
+  /** Call it when bytes go on waiting: copies them when they are a small part of a longer read. */
+  settle(): void {
+    const { length } = this;
+    if (this.#isOwn || length === 0 || length * SMALL >= this.#bytes.buffer.byteLength) return;
+    this.#bytes = Buffer.from(this.bytes);
+    this.#start = 0;
+    this.#end = length;
   }
 
   /** Grows by doubling, so that bytes that come one by one cost no more than others. */

@@ -247,6 +247,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
     if (!this.#isFree) this.#headSince = 0;
     else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = performance.now();
+    this.#waiting.settle();
     const body = this.#stream?.body ?? null;
     const unread = body?.waiting ?? 0;
     const held = this.#isFree ? 0 : this.#waiting.length;

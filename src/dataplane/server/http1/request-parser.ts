@@ -1,9 +1,8 @@
 // Reads the head of an HTTP/1.1 request, strictly (RFC 9112): what servers read differently is refused; knows no socket.
-import { type FieldName, fieldName, KNOWN } from "../../../http/field-name.ts";
+import { type FieldName, fieldNameIn, KNOWN } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
-import { valueBetween } from "../../upstream/response-head.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */
 export const CHUNKED = -1;
@@ -26,9 +25,6 @@ export interface RequestHead {
 }
 
 const END = "\r\n\r\n";
-/** Request line and fields, with CRLF and nothing else at the end of each line. No part can match in two ways. */
-const HEAD =
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)*\r\n$/;
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/1\.[01]$/;
 const OTHER_VERSION = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~\x80-\xff]+ HTTP\/\d(?:\.\d)?$/;
 /** In the beginning of a head: no further byte makes it valid. */
@@ -47,7 +43,7 @@ export function leadingBreaks(bytes: Buffer): number {
 /** Nearly all heads are shorter. */
 const USUAL_HEAD_BYTES = 2048;
 
-/** Reads one head after the other. Looks at each byte of a head once, because a client may send them one by one. */
+/** Reads one head after the other. Looks at each byte of a head at most twice, because a client may send them one by one. */
 export class HeadReader {
   /** Bytes of the last head. */
   size = 0;
@@ -56,8 +52,13 @@ export class HeadReader {
 
   /** `bytes`: all of the head that has arrived, and perhaps more; null: it is not complete. */
   read(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
+    const begin = this.#scanned;
+    if (begin === 0) {
+      const head = this.#parse(bytes, maxBytes);
+      if (head !== null) return head;
+    }
     // The empty line may have begun before.
-    const from = Math.max(0, this.#scanned - 3);
+    const from = Math.max(0, begin - 3);
     let text = bytes.toString("latin1", from, Math.min(bytes.length, from + USUAL_HEAD_BYTES));
     let end = text.indexOf(END);
     if (end < 0 && bytes.length > from + USUAL_HEAD_BYTES) {
@@ -69,11 +70,23 @@ export class HeadReader {
       this.#scanned = bytes.length;
       return this.#partOfHead(text, bytes, maxBytes);
     }
-    const head = from === 0 ? text.slice(0, size) : bytes.toString("latin1", 0, size);
+    const head = begin === 0 ? null : this.#parse(bytes, maxBytes);
+    if (head !== null) return head;
+    this.#reset(size);
+    return problemOf(bytes.toString("latin1", 0, size));
+  }
+
+  #parse(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
+    const parts = partsOf(bytes, maxBytes);
+    if (parts === null) return null;
+    this.#reset(parts.size);
+    return requestOf(parts);
+  }
+
+  #reset(size: number): void {
     this.#scanned = 0;
     this.#isLineKnown = false;
     this.size = size;
-    return parseRequestHead(head);
   }
 
   /** What no further byte makes valid is refused at once. `text`: what is new. */
@@ -94,32 +107,110 @@ export class HeadReader {
   }
 }
 
-/** `text`: a whole head as latin1, with its empty line. An error when it is no request that the gateway may serve. */
-export function parseRequestHead(text: string): RequestHead | ProxyError {
-  if (!HEAD.test(text)) return problemOf(text);
-  const lineEnd = text.indexOf("\r\n");
-  const methodEnd = text.indexOf(" ");
+/** The parts of a whole head. */
+interface HeadParts {
+  readonly text: string;
+  /** Bytes, with the empty line. */
+  readonly size: number;
+  readonly methodEnd: number;
+  readonly lineEnd: number;
+  readonly names: readonly FieldName[];
+  readonly offsets: readonly number[];
+  readonly plainFrom: number;
+}
+
+const TOKEN = 1;
+const VALUE = 2;
+const TARGET = 4;
+const BLANK = 8;
+/** What a byte may be a part of. */
+const CLASSES = new Uint8Array(256);
+for (let byte = 0; byte < 256; byte++) {
+  const char = String.fromCharCode(byte);
+  if (/[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(char)) CLASSES[byte] = TOKEN;
+  if (/[\t -~\x80-\xff]/.test(char)) CLASSES[byte] = (CLASSES[byte] ?? 0) | VALUE;
+  if (/[!-~\x80-\xff]/.test(char)) CLASSES[byte] = (CLASSES[byte] ?? 0) | TARGET;
+  if (/[\t ]/.test(char)) CLASSES[byte] = (CLASSES[byte] ?? 0) | BLANK;
+}
+
+const classOf = (byte: number | undefined): number => CLASSES[byte ?? 0] ?? 0;
+
+const CR = 13;
+const LF = 10;
+const SPACE = 32;
+const COLON = 58;
+/** After the target. */
+const VERSION = Buffer.from(" HTTP/1.");
+
+/** Request line and fields, with CRLF and nothing else at the end of each line; null: not whole, not valid, or longer. */
+function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
+  const end = Math.min(bytes.length, maxBytes);
+  let at = 0;
+  while (at < end && (classOf(bytes[at]) & TOKEN) !== 0) at++;
+  const methodEnd = at;
+  if (at === 0 || bytes[at++] !== SPACE) return null;
+  while (at < end && (classOf(bytes[at]) & TARGET) !== 0) at++;
+  if (at === methodEnd + 1) return null;
+  for (let in_ = 0; in_ < VERSION.length; in_++) if (bytes[at++] !== VERSION[in_]) return null;
+  const minor = bytes[at++];
+  if (minor !== 48 && minor !== 49) return null;
+  const lineEnd = at;
+  const names: FieldName[] = [];
+  const offsets: number[] = [];
+  let isPlain = true;
+  for (;;) {
+    if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
+    at += 2;
+    const nameStart = at;
+    let hash = 0;
+    while (at < end) {
+      const byte = bytes[at] ?? 0;
+      if ((classOf(byte) & TOKEN) === 0) break;
+      hash = (Math.imul(hash, 31) + byte) | 0;
+      at++;
+    }
+    if (at === nameStart) break;
+    if (at >= end || bytes[at] !== COLON) return null;
+    names.push(fieldNameIn(bytes, nameStart, at, hash));
+    at++;
+    if (bytes[at] === SPACE) at++;
+    else isPlain = false;
+    let start = at;
+    while (at < end && (classOf(bytes[at]) & VALUE) !== 0) at++;
+    let stop = at;
+    // RFC 9112 section 5.1: without optional whitespace.
+    while (start < stop && (classOf(bytes[start]) & BLANK) !== 0) start++;
+    while (stop > start && (classOf(bytes[stop - 1]) & BLANK) !== 0) stop--;
+    isPlain &&= stop === at && bytes[start - 2] === COLON;
+    offsets.push(start, stop);
+  }
+  if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
+  const size = at + 2;
+  const text = bytes.toString("latin1", 0, size);
+  const plainFrom = isPlain ? lineEnd + 2 : -1;
+  return { text, size, methodEnd, lineEnd, names, offsets, plainFrom };
+}
+
+/** A whole head as latin1, with its empty line. An error when it is no request that the gateway may serve. */
+export const parseRequestHead = (text: string): RequestHead | ProxyError => {
+  const parts = partsOf(Buffer.from(text, "latin1"), text.length);
+  return parts === null ? problemOf(text) : requestOf(parts);
+};
+
+function requestOf(parts: HeadParts): RequestHead | ProxyError {
+  const { text, methodEnd, lineEnd, names } = parts;
   const method = text.slice(0, methodEnd);
   const target = text.slice(methodEnd + 1, lineEnd - 9);
   const isHttp11 = text.charCodeAt(lineEnd - 1) === 49;
   const framing = new Framing();
-  const names: FieldName[] = [];
-  const values: string[] = [];
-  const end = text.length - 2;
-  for (let at = lineEnd + 2; at < end;) {
-    const stop = text.indexOf("\r\n", at);
-    const colon = text.indexOf(":", at);
-    const name = fieldName(text.slice(at, colon));
-    const value = valueBetween(text, colon + 1, stop);
-    names.push(name);
-    values.push(value);
-    if (name.known !== 0) framing.add(name.known, value);
-    at = stop + 2;
+  let fields = new HeaderBlock(names, parts);
+  for (let at = 0; at < names.length; at++) {
+    const known = names[at]?.known ?? 0;
+    if (known !== 0) framing.add(known, fields.valueAt(at));
   }
   const problem = framing.problem(isHttp11);
   if (problem !== null) return failures.badRequest(problem);
   const { host, options, length, coding, upgrade } = framing;
-  let fields = new HeaderBlock(names, values);
   // Servers that read one of several cookie fields would see other cookies than plugins do.
   if (framing.cookies > 1) fields = fields.with("cookie", fields.get("cookie"));
   let origin = target;
