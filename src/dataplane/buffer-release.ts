@@ -29,6 +29,7 @@ class BufferRelease {
 
   /** A copied piece without other references. */
   releaseNow(piece: Uint8Array): void {
+    if (piece.byteLength < FREE_FROM_BYTES) return this.releaseLater(piece);
     // A part of a larger buffer, such as one chunk of several, may not be the last one read.
     if (piece.byteLength === piece.buffer.byteLength) releaseBuffers([piece]);
     else this.releaseLater(piece);

@@ -1,4 +1,5 @@
 // Names of request header fields, as sent and as compared, with what becomes of each on its way to a target; knows no request.
+import { latin1 } from "../net/bytes.ts";
 import { hyphenated } from "./fields.ts";
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
 
@@ -100,7 +101,7 @@ export function fieldNameIn(bytes: Buffer, start: number, end: number, hash: num
   const slot = hash & (SLOTS - 1);
   const known = slots[slot];
   if (known !== undefined && isEqual(bytes, start, end, slotBytes[slot])) return known;
-  const name = fieldName(bytes.toString("latin1", start, end));
+  const name = fieldName(latin1(bytes, start, end));
   if (end - start <= MAX_NAME_LENGTH) {
     slots[slot] = name;
     slotBytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);

@@ -1,6 +1,7 @@
 // Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
 import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
+import { partOf } from "../../net/bytes.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import { valueBetween } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
@@ -42,7 +43,7 @@ export class ChunkedDecoder {
     while (at < bytes.length && !this.done) {
       if (this.#state === "data") {
         const take = Math.min(this.#remaining, bytes.length - at);
-        out(at === 0 && take === bytes.length ? bytes : bytes.subarray(at, at + take));
+        out(partOf(bytes, at, at + take));
         at += take;
         this.#remaining -= take;
         if (this.#remaining === 0) this.#state = "data-cr";

@@ -1,4 +1,5 @@
 // One request and its response on one upstream connection; knows no client and no route.
+import { latin1, partOf } from "../../net/bytes.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
@@ -154,14 +155,14 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     const { upstreamMethod, generation } = this.#owner.request;
     const { maxResponseHeadBytes: maxHeadBytes } = generation;
     // One string to find the end and to parse: most heads are as long as the last one, or shorter than USUAL_HEAD_BYTES.
-    let text = bytes.toString(
-      "latin1",
+    let text = latin1(
+      bytes,
       0,
       endsHead(bytes, heads.usualBytes) ? heads.usualBytes : USUAL_HEAD_BYTES,
     );
     let end = text.indexOf("\r\n\r\n");
     if (end < 0 && bytes.length > USUAL_HEAD_BYTES) {
-      text = bytes.toString("latin1", 0, maxHeadBytes + 1);
+      text = latin1(bytes, 0, maxHeadBytes + 1);
       end = text.indexOf("\r\n\r\n");
     }
     const size = end < 0 ? text.length : end + 4;
@@ -182,7 +183,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
       upstreamMethod === "HEAD",
     );
     this.#received = EMPTY;
-    const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
+    const rest = size === bytes.length ? EMPTY : partOf(bytes, size);
     if (head.status >= 200) this.#finalHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
     else this.#interim(head, size, rest);

@@ -1,6 +1,7 @@
 // One HTTP/1.1 connection of our engine: one request at a time, what waits behind it, time limits and the end; knows no route.
 import type { WebSocketHandler } from "bun";
 import { EMPTY_BLOCK } from "../../../http/header-block.ts";
+import { partOf } from "../../../net/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket, SocketOwner } from "../../listener/loopback-tunnel.ts";
@@ -113,7 +114,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
     if (body !== null && !body.isComplete) {
       const used = body.take(chunk);
       if (this.#stream?.isResponded === true) this.#drop(used);
-      if (used < chunk.length && !this.#isOver) this.#waiting.push(chunk.subarray(used));
+      if (used < chunk.length && !this.#isOver) this.#waiting.push(partOf(chunk, used));
     } else this.#waiting.push(chunk);
     this.#advance();
   }

@@ -1,4 +1,5 @@
 // The body of one HTTP/1.1 request as it arrives: its framing (RFC 9112 section 6) and what waits to be read; knows no socket.
+import { partOf } from "../../../net/bytes.ts";
 import type { BodySource } from "../../client-body.ts";
 import { BodyProblem, failures } from "../../error.ts";
 import type { FieldPairs } from "../client-stream.ts";
@@ -47,7 +48,7 @@ export class Http1Body implements BodySource {
     if (this.#decoder !== null) return this.#decode(this.#decoder, bytes);
     const size = Math.min(this.#left, bytes.length);
     this.#left -= size;
-    this.#add(size === bytes.length ? bytes : bytes.subarray(0, size));
+    this.#add(partOf(bytes, 0, size));
     if (this.#left === 0) this.#complete();
     return size;
   }

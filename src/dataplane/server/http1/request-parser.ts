@@ -2,6 +2,7 @@
 import { type FieldName, fieldNameIn, KNOWN } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget } from "../../../http/request-target.ts";
+import { latin1 } from "../../../net/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */
@@ -59,10 +60,10 @@ export class HeadReader {
     }
     // The empty line may have begun before.
     const from = Math.max(0, begin - 3);
-    let text = bytes.toString("latin1", from, Math.min(bytes.length, from + USUAL_HEAD_BYTES));
+    let text = latin1(bytes, from, from + USUAL_HEAD_BYTES);
     let end = text.indexOf(END);
     if (end < 0 && bytes.length > from + USUAL_HEAD_BYTES) {
-      text = bytes.toString("latin1", from, Math.min(bytes.length, maxBytes + 1));
+      text = latin1(bytes, from, maxBytes + 1);
       end = text.indexOf(END);
     }
     const size = end < 0 ? bytes.length : from + end + END.length;
@@ -73,7 +74,7 @@ export class HeadReader {
     const head = begin === 0 ? null : this.#parse(bytes, maxBytes);
     if (head !== null) return head;
     this.#reset(size);
-    return problemOf(bytes.toString("latin1", 0, size));
+    return problemOf(latin1(bytes, 0, size));
   }
 
   #parse(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
@@ -97,7 +98,7 @@ export class HeadReader {
     );
     if (!this.#isLineKnown) {
       const lineEnd = text.includes("\r\n") ? bytes.indexOf("\r\n") : -1;
-      const line = bytes.toString("latin1", 0, Math.max(0, lineEnd));
+      const line = latin1(bytes, 0, Math.max(0, lineEnd));
       this.#isLineKnown = lineEnd >= 0;
       if (this.#isLineKnown && !REQUEST_LINE.test(line)) return problemOfLine(line);
     }
@@ -186,7 +187,7 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
   }
   if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
   const size = at + 2;
-  const text = bytes.toString("latin1", 0, size);
+  const text = latin1(bytes, 0, size);
   const plainFrom = isPlain ? lineEnd + 2 : -1;
   return { text, size, methodEnd, lineEnd, names, offsets, plainFrom };
 }

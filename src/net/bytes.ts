@@ -1,0 +1,23 @@
+// What a socket has read, as text and in parts; knows no protocol.
+
+/** In Node and Bun, without a type. `toString("latin1", …)` costs 0.2 microseconds more. */
+interface Latin1 {
+  latin1Slice(start: number, end: number): string;
+}
+
+/** `end` may be beyond the bytes. */
+export const latin1 = (bytes: Buffer, start = 0, end: number = bytes.length): string =>
+  (bytes as Buffer & Latin1).latin1Slice(start, Math.min(end, bytes.length));
+
+/** A view of what Bun's sockets have read costs 0.5 microseconds, because it gives the bytes an ArrayBuffer: a short copy costs 0.02. */
+const COPIED_BELOW = 4096;
+
+/** The bytes from `start` to `end`: all of them themselves, short parts as a copy. */
+export function partOf(bytes: Buffer, start: number, end: number = bytes.length): Buffer {
+  const size = end - start;
+  if (size === bytes.length) return bytes;
+  if (size >= COPIED_BELOW) return bytes.subarray(start, end);
+  const copy = Buffer.allocUnsafe(size);
+  bytes.copy(copy, 0, start, end);
+  return copy;
+}
