@@ -221,11 +221,12 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
     if (absolute === null && !isOfServer && method !== "CONNECT")
       return failures.badRequest("the request target is not valid");
     if (absolute !== null) {
-      const [, authority = "", path = "/"] = absolute;
+      // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the whole server.
+      const [, authority = "", path = method === "OPTIONS" ? "*" : "/"] = absolute;
       // RFC 9110 section 4.2.4: user information would show another name than the one that is meant.
       if (authority === "" || authority.includes("@"))
         return failures.badRequest("the request target is not valid");
-      origin = path.startsWith("/") ? path : `/${path}`;
+      origin = path.startsWith("?") ? `/${path}` : path;
       // RFC 9112 section 3.2.2: it replaces Host.
       if (authority !== host) fields = fields.with("host", authority);
     }
