@@ -7,3 +7,6 @@ export const engines = ["standard", "full", "sluice"] as const;
 export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
 
 export type Engine = (typeof engines)[number];
+
+/** Whether a streamed response of that engine has its Content-Length, as a buffered one has. */
+export const streamsKeepLength = testedEngine === "sluice" || testedEngine === "full";

@@ -1,7 +1,7 @@
 // Bodies far larger than memory may grow, sent and read with pauses; knows no gateway.
 import { readFileSync } from "node:fs";
 import type { Socket } from "bun";
-import { ChunkedBody } from "./chunked-body.ts";
+import { ResponseContent } from "./response-content.ts";
 
 const MB = 1_000_000;
 
@@ -158,7 +158,7 @@ export function downloadSlowly(
 ): Promise<Digest> {
   const { promise, resolve, reject } = Promise.withResolvers<Digest>();
   const counter = new Counter();
-  const body = new ChunkedBody({
+  const body = new ResponseContent({
     content: (chunk) => counter.take(chunk),
     end: () => resolve(counter.digest()),
   });

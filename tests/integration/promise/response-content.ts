@@ -1,19 +1,20 @@
-// Reads an HTTP/1.1 response in chunked coding from a socket piece by piece, keeping nothing of it; knows no socket.
+// Reads an HTTP/1.1 response with a length or in chunked coding from a socket piece by piece, keeping nothing of it; knows no socket.
 
-export interface ChunkedReader {
+export interface ContentReader {
   content(chunk: Uint8Array): void;
   end(): void;
 }
 
-/** RFC 9112 section 7.1, without trailers. */
-export class ChunkedBody {
-  readonly #reader: ChunkedReader;
+/** RFC 9112 sections 6 and 7.1, without trailers. */
+export class ResponseContent {
+  readonly #reader: ContentReader;
   /** A line that is not complete. */
   #text = "";
   #state: "head" | "size" | "content" | "after content" = "head";
+  #isChunked = true;
   #left = 0;
 
-  constructor(reader: ChunkedReader) {
+  constructor(reader: ContentReader) {
     this.#reader = reader;
   }
 
@@ -27,7 +28,12 @@ export class ChunkedBody {
     const content = bytes.subarray(0, this.#left);
     this.#left -= content.length;
     this.#reader.content(content);
-    if (this.#left === 0) this.#state = "after content";
+    if (this.#left > 0) return bytes.subarray(content.length);
+    if (this.#isChunked) this.#state = "after content";
+    else {
+      this.#state = "head";
+      this.#reader.end();
+    }
     return bytes.subarray(content.length);
   }
 
@@ -43,7 +49,12 @@ export class ChunkedBody {
 
   #takeLine(line: string): void {
     if (this.#state === "head") {
-      if (line === "") this.#state = "size";
+      const [, length] = /^content-length: *(\d+)$/i.exec(line) ?? [];
+      if (length !== undefined) {
+        this.#isChunked = false;
+        this.#left = Number(length);
+      }
+      if (line === "") this.#state = this.#isChunked ? "size" : "content";
     } else if (this.#state === "after content") {
       if (line !== "") throw new Error(`chunk does not end where it should: ${line}`);
       this.#state = "size";
