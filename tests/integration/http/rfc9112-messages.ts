@@ -3,7 +3,6 @@ import {
   badGateway,
   get,
   NEXT,
-  noPipelining,
   OK,
   passed,
   post,

@@ -1,7 +1,6 @@
 // The form of a row about HTTP/1.1: bytes sent, response, and what reaches the target; with what most rows expect.
 import type { Engine } from "../../support/engines.ts";
 import type { Answerer } from "../../support/origin.ts";
-import { reply } from "../../support/origin.ts";
 
 export interface Expected {
   /** Statuses of the final responses. */
