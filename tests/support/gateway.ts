@@ -266,11 +266,15 @@ export class Gateway implements Reporter {
     await this.#readPorts();
   }
 
-  /** All plaintext listeners have the engine that is tested. */
+  /** All plaintext listeners have the engine that is tested, unless a file has the configuration. */
   async #useEngine(listeners: readonly Found[]): Promise<void> {
-    for (const { id, protocol, engine } of listeners)
-      if (protocol === "http" && engine === "standard")
-        await this.ok("PATCH", `/api/v1/listeners/${id}`, { engine: testedEngine });
+    for (const { id, protocol, engine } of listeners) {
+      if (protocol !== "http" || engine !== "standard") continue;
+      const path = `/api/v1/listeners/${id}`;
+      const { status } = await this.api("PATCH", path, { engine: testedEngine });
+      if (status === 409) return;
+      if (status !== 200) throw new Error(`PATCH ${path}: ${status}`);
+    }
   }
 
   async #readPorts(): Promise<void> {

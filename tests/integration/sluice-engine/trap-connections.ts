@@ -1,9 +1,9 @@
 // Scenes of traps about a connection's time, its end under TLS and its handlers.
-import { createServer } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import { createServer } from "node:tls";
 import type { PeerSocket } from "../../../src/dataplane/server/peer-socket.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/poll.ts";
+import { startTlsRelay } from "../../support/tls-relay.ts";
 import type { Scene } from "./trap-scenes.ts";
 import { atEnd, client, knocking, listen, type Raw, wrapped, wrapping } from "./trap-sockets.ts";
 
@@ -35,37 +35,29 @@ const timing: readonly Scene[] = [
 
 /** Events that a client over TLS has of a body that ends with the connection; `isCut`: without close_notify. */
 async function endOfBody(isCut: boolean): Promise<string[]> {
-  const server = createTlsServer({ ...certificate }, (socket) => {
+  const server = createServer({ ...certificate }, (socket) => {
     socket.on("error", () => {});
-    socket.once("data", () => socket.write("half"));
-    if (!isCut) socket.once("data", () => socket.once("data", () => socket.end()));
+    socket.once("data", () => {
+      socket.write("half");
+      socket.once("data", () => (isCut ? relay.cut() : socket.end()));
+    });
   }).listen(0, "127.0.0.1");
-  // Between them: it ends the connection without the knowledge of TLS.
-  const relay = createServer({ allowHalfOpen: true }, (near) => {
-    const far = client((server.address() as { port: number }).port).socket;
-    near.on("error", () => {});
-    far.on("data", (chunk: Buffer) => near.write(chunk));
-    far.on("end", () => near.end());
-    near.on("data", (chunk: Buffer) => far.write(chunk));
-    cut = () => near.end();
-  }).listen(0, "127.0.0.1");
-  let cut = () => {};
+  await eventually(() => server.listening);
+  const relay = await startTlsRelay((server.address() as { port: number }).port);
   atEnd(() => {
-    relay.close();
+    relay.stop();
     server.close();
   });
-  await eventually(() => server.listening && relay.listening);
   const events: string[] = [];
   void Bun.connect({
     hostname: "127.0.0.1",
-    port: (relay.address() as { port: number }).port,
+    port: relay.port,
     tls: { rejectUnauthorized: false },
     socket: {
       handshake: (socket) => void socket.write("first"),
       data(socket, chunk) {
         events.push(`data ${chunk.toString()}`);
-        if (isCut) cut();
-        else socket.write("second");
+        socket.write("second");
       },
       end: () => void events.push("end"),
       error: (_, error) => void events.push(`error ${error.message}`),
