@@ -6,6 +6,7 @@
 // - A large read ends the turn of its socket: Bun reads up to 5.7 MB of one socket while the others wait.
 // - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
 // - A paused socket never sees FIN; `destroy` within a handler reports `closed` before the handler returns.
+import { boundReceiveBuffer } from "../../system/receive-buffer.ts";
 import type { SocketOwner } from "../listener/loopback-tunnel.ts";
 
 /** Of Bun's socket what is safe to use. */
@@ -50,6 +51,7 @@ export class PeerSocket implements SocketOwner {
   #isPaused = false;
   /** Until the next turn. */
   #isResting = false;
+  #isBounded = false;
   #isFinished = false;
   #isClosed = false;
   #hasEnded = false;
@@ -119,6 +121,13 @@ export class PeerSocket implements SocketOwner {
     this.#held.push(bytes);
     this.#heldBytes += bytes.byteLength;
     return false;
+  }
+
+  /** The peer is about to send much: bounds what one read brings. */
+  boundReads(): void {
+    if (this.#isBounded || this.#isClosed) return;
+    this.#isBounded = true;
+    boundReceiveBuffer(this.#socket);
   }
 
   /** Stops reading. The peer's FIN is noticed once it reads again. */

@@ -101,7 +101,7 @@ test.each([
   const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
   await quiet(kind === "responses" ? sent : written);
   expect((resident() - before) / CLIENTS).toBeLessThanOrEqual(MOST_EACH);
-  for (const socket of clients.splice(0)) socket.destroy();
+  for (const socket of clients.splice(0)) socket.resetAndDestroy();
   // All exchanges end with their clients.
   await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
 });

@@ -10,7 +10,7 @@ import type { StreamHandler } from "../bun-stream.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { Http1Body, MAX_DROPPED_BYTES } from "./request-body.ts";
-import { HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
+import { CHUNKED, HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
 import { Http1Stream, type StreamConnection } from "./stream.ts";
 
 /** Limits of a connection, read when they apply. Times in milliseconds. */
@@ -184,8 +184,9 @@ export class Http1Connection implements SocketUser, StreamConnection {
   #begin(head: RequestHead, problem: ProxyError | null = null): void {
     this.#hasRequests = true;
     this.#headSince = 0;
-    const body =
-      head.bodyLength === 0 ? null : new Http1Body(head.bodyLength, () => this.#readOn());
+    const { bodyLength: length } = head;
+    const body = length === 0 ? null : new Http1Body(length, () => this.#readOn());
+    if (length === CHUNKED || length > MAX_WAITING_BYTES) this.socket.boundReads();
     const stream = new Http1Stream(head, this, { body, problem });
     this.#stream = stream;
     const { bytes } = this.#waiting;
