@@ -35,6 +35,7 @@ import { createTokenCommand } from "./cli/token.ts";
 import { createTrustCommand, createUntrustCommand } from "./cli/trust.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
+import { withTriedPlugins, workerKeys, workerStart } from "./cli/worker-start.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
@@ -65,6 +66,7 @@ import { WorkerPool } from "./supervisor/worker-pool.ts";
 import { renewWorkers } from "./supervisor/worker-renewal.ts";
 
 const clock = systemClock;
+const workerUrl = new URL("./worker.ts", import.meta.url);
 const readerUrl = new URL("./plugin-reader.ts", import.meta.url);
 /** The built-in plugins, and those of the directory while the gateway serves. */
 const catalogue = new Map(catalogueOf(await loadPlugins(pluginFiles)));
@@ -124,10 +126,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // Before another process pauses its changes for this one.
   const pluginDirectory = await openPlugins(options, { url: readerUrl, catalogue, clock, log });
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
-  const state = await openState(options, { clock, log, plugins: catalogue, pluginDirectory });
-  const { store, stored, management } = state;
+  const opened = await openState(options, { clock, log, plugins: catalogue, pluginDirectory });
   // The former process holds its ports, and shares them.
-  if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
+  if (former === null) refuse(await probeNewPorts(null, opened.current.snapshot));
+  const trial = { options, plugins: catalogue, pluginDirectory, url: workerUrl, log };
+  const state = await withTriedPlugins(opened, trial);
+  const { store, stored, management } = state;
   const memory = createMemory(state, options, { isHandedOver: former !== null, log });
   const counts = persistCounters(memory.counters, { dataDir, log });
   const absentMs = () => control.changes.config.settings.fleet.absent_after;
@@ -241,20 +245,12 @@ interface PlaneParts {
 
 function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
-  const { dnsServers, dnsPrograms, workers, counters: sharedCounters } = options;
+  const { dnsServers, dnsPrograms, workers } = options;
   const pool = new WorkerPool({
-    url: new URL("./worker.ts", import.meta.url),
+    url: workerUrl,
     workers,
-    instanceId: stored.instanceId,
-    cookieId: store.fleetId() ?? stored.instanceId,
-    ...workerKeys(box),
-    logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
-    dnsServers,
+    ...workerStart(state, options),
     managementAddresses: () => context().managementAddresses,
-    sharedCounters: sharedCounters && {
-      ...sharedCounters,
-      scope: store.fleetId() ?? stored.instanceId,
-    },
     ...memory,
     definitionOf: (name) => catalogue.get(name),
     callout: createCallout({
@@ -298,7 +294,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
   });
   // The share of this node in limits, while their server is away.
   fleet?.follower.onBeat(() => {
-    if (sharedCounters === null) return;
+    if (options.counters === null) return;
     const { live, nodes } = fleet.view.status();
     memory.board.nodes = live ?? nodes;
   });
@@ -346,11 +342,6 @@ const inFleet = (fleet: PlaneParts["fleet"]) =>
         sharedRollups: fleet.rollups,
         nodePlugins: fleet.plugins,
       };
-
-const workerKeys = (box: OpenedState["box"]) => ({
-  stickyKey: box.derive("sticky cookies"),
-  pluginKey: box.derive("plugins"),
-});
 
 /** Workers get what is derived from another secret key. */
 function followKey({ box, secretKey: { source } }: OpenedState, pool: WorkerPool, log: Log): void {

@@ -6,10 +6,8 @@ import { createLog } from "../log.ts";
 import { scopeNames } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginDirectoryView } from "../plugin-directory/known.ts";
-import {
-  PluginDirectory,
-  type PluginDirectoryOptions,
-} from "../plugin-directory/plugin-directory.ts";
+import type { PluginDirectoryOptions } from "../plugin-directory/options.ts";
+import { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Flag } from "./flags.ts";
 import type { ServeOptions } from "./serve.ts";

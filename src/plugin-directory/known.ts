@@ -56,6 +56,8 @@ export interface Known {
   blocked: number;
   problem: PluginProblem | null;
   isRemoved: boolean;
+  /** Ids of instances that could not be created at the start: they reject until a change creates them. */
+  readonly refusedInstances: Set<string>;
 }
 
 export const unread = (name: string, number: number): Known => ({
@@ -72,10 +74,11 @@ export const unread = (name: string, number: number): Known => ({
   blocked: 0,
   problem: null,
   isRemoved: false,
+  refusedInstances: new Set(),
 });
 
 /** As the management API shows it. */
-export function viewOf(known: Known): PluginFileView {
+function viewOf(known: Known): PluginFileView {
   const { name, file, loadedAt, reloads, blocked, problem: found } = known;
   return {
     name,
@@ -87,6 +90,24 @@ export function viewOf(known: Known): PluginFileView {
     blocked,
     problem: found,
   };
+}
+
+export function directoryView(
+  all: Iterable<Known>,
+  directory: Omit<PluginDirectoryView, "plugins" | "reloads">,
+): PluginDirectoryView {
+  const plugins = [...all].map(viewOf);
+  return {
+    ...directory,
+    reloads: plugins.reduce((sum, { reloads }) => sum + reloads, 0),
+    plugins: plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+  };
+}
+
+/** For the status, which everyone may read: without names. */
+export function warningsOf({ plugins, problems }: PluginDirectoryView): readonly string[] {
+  const failing = plugins.filter(({ problem }) => problem !== null).length + problems.length;
+  return failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`];
 }
 
 /** Null: none of its code is served. */
@@ -118,4 +139,15 @@ export function auditEntryOf(known: Known) {
     revision: null,
     detail: { file, sha256: hash, reloads },
   } as const;
+}
+
+/** Instances have changed: what was refused because of them may be served now. */
+export function noteChanged(all: Iterable<Known>, instances: readonly string[]): void {
+  for (const known of all) {
+    const { refusedInstances } = known;
+    const had = refusedInstances.size;
+    for (const id of instances) refusedInstances.delete(id);
+    if (known.problem?.phase === "serve" || (had > 0 && refusedInstances.size === 0))
+      known.readMark = "";
+  }
 }

@@ -1,27 +1,27 @@
 // The plugins of a directory: loads them at the start, follows their files, and replaces them by changes; runs no code of them.
-import type { Clock } from "../clock.ts";
-import type { AuditSink } from "../control/audit-entry.ts";
-import type { Changes } from "../control/change.ts";
 import { local } from "../control/principal.ts";
-import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
+import type { PluginPlan } from "../snapshot/snapshot.ts";
 import { absentPlugin } from "./absent.ts";
 import { PluginError, problem, failureOf } from "./bundle.ts";
 import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
 import {
   auditEntryOf,
+  directoryView,
   type Known,
+  noteChanged,
   type PluginDirectoryView,
   servedCode,
   unread,
-  viewOf,
+  warningsOf,
 } from "./known.ts";
+import type { Attached, PluginDirectoryOptions } from "./options.ts";
 import { readPlugin } from "./reader-thread.ts";
-import { ReloadCount, type ReloadLimit } from "./reload-count.ts";
+import { ReloadCount } from "./reload-count.ts";
 import { replacePlugin } from "./replacement.ts";
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
@@ -38,26 +38,6 @@ const READERS = 4;
 
 /** Status of changes that are paused. */
 const PAUSED = 409;
-
-export interface PluginDirectoryOptions {
-  /** `--plugins-dir`, which precedes the setting; null: absent. */
-  readonly directory: string | null;
-  /** Where the gateway itself writes what others send: the directory must be apart from it. */
-  readonly written: readonly string[];
-  /** Entry of the thread that reads plugins. */
-  readonly url: URL;
-  /** All plugins: has the built-in ones, and gets those of the directory. */
-  readonly catalogue: Map<string, AnyPlugin>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-interface Attached {
-  readonly changes: Changes;
-  readonly audit: AuditSink;
-  readonly observation: { countPlugin(name: string): void };
-  readonly renewWorkers: ReloadLimit["renewWorkers"];
-}
 
 export class PluginDirectory {
   readonly #options: PluginDirectoryOptions;
@@ -154,11 +134,20 @@ export class PluginDirectory {
     attached.changes.onServed(({ change, before, after }) => {
       this.#setting = after.settings.plugins_directory;
       if (this.#setting !== before.settings.plugins_directory) void this.look(true);
-      // A refused file may fit the changed instances.
-      if (change.plugins.upserts.length + change.plugins.removals.length === 0) return;
-      for (const known of this.#known.values())
-        if (known.problem?.phase === "serve") known.readMark = "";
+      const { upserts, removals } = change.plugins;
+      if (upserts.length + removals.length > 0)
+        noteChanged(this.#known.values(), [...upserts.map(({ id }) => id), ...removals]);
     });
+  }
+
+  /** Before the workers start: these instances cannot be created, for these reasons, and reject. */
+  refuseInstances(refused: Iterable<{ readonly plan: PluginPlan; readonly why: string }>): void {
+    for (const { plan, why } of refused) {
+      const known = this.#knownOf(plan.name);
+      known.refusedInstances.add(plan.id);
+      const message = `${why}: requests that need instance ${plan.label ?? plan.id} are rejected with 503`;
+      this.#refuse(known, new PluginError(problem("create", message)));
+    }
   }
 
   /** Follows the files. */
@@ -201,23 +190,18 @@ export class PluginDirectory {
   }
 
   view(): PluginDirectoryView {
-    const plugins = [...this.#known.values()].map(viewOf);
-    return {
+    const { since, renewals } = this.#reloads;
+    return directoryView(this.#known.values(), {
       directory: this.#directory,
       source: this.#options.directory === null ? "setting" : "flag",
-      reloads: plugins.reduce((sum, { reloads }) => sum + reloads, 0),
-      reloads_since_replacement: this.#reloads.since,
-      worker_replacements: this.#reloads.renewals,
-      plugins: plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+      reloads_since_replacement: since,
+      worker_replacements: renewals,
       problems: this.#problems,
-    };
+    });
   }
 
-  /** For the status, which everyone may read: without names. */
   warnings(): readonly string[] {
-    const { plugins, problems } = this.view();
-    const failing = plugins.filter(({ problem }) => problem !== null).length + problems.length;
-    return failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`];
+    return warningsOf(this.view());
   }
 
   #knownOf(name: string): Known {
@@ -290,7 +274,8 @@ export class PluginDirectory {
       known.inputs = inputs;
       const code: PluginCode = { hash, text, number, disabled: null };
       const served = servedCode(known);
-      if (served?.hash !== hash || served.disabled !== null)
+      const { refusedInstances } = known;
+      if (served?.hash !== hash || served.disabled !== null || refusedInstances.size > 0)
         await this.#serve(known, definitionFrom(definition, code));
       known.problem = null;
     } catch (error) {

@@ -9,11 +9,15 @@ import type { StartCommand } from "../snapshot/message.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { PluginPlan, Snapshot } from "../snapshot/snapshot.ts";
 import { RouteStore } from "./route-store.ts";
+import { defaultTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
 
 /** By which the process may grow meanwhile: what ends a process for lack of memory ends all workers. */
 const MAX_MEMORY_BYTES = 536_870_912;
 const MEMORY_LOOK_MS = 20;
+
+/** Instances of one plugin that may end a thread at the start; the others are refused then, so that the start has an end. */
+const MAX_ENDED_THREADS = 2;
 
 export interface PluginTrialOptions {
   readonly url: URL;
@@ -25,75 +29,159 @@ export interface PluginTrialOptions {
   readonly start: Omit<StartCommand, "kind" | "worker" | "workers" | "thread" | "shared">;
 }
 
+type StartParts = Pick<PluginTrialOptions, "url"> &
+  Omit<PluginTrialOptions["start"], "sessions" | "challenges">;
+
+/** From what all workers get. Default times: those of the supervisor. */
+export const trialOptions = (
+  { url, ...start }: StartParts,
+  { startMs, prepareMs: timeoutMs } = defaultTimes,
+): PluginTrialOptions => ({ url, startMs, timeoutMs, start: { ...start, sessions: [] } });
+
 /** Those that the change creates and that run code from a directory. */
-export const untriedPlans = (active: Snapshot, next: Snapshot): readonly PluginPlan[] =>
+export const untriedPlans = (active: Snapshot | null, next: Snapshot): readonly PluginPlan[] =>
   [...next.plugins.values()].filter(
-    (plan) => plan.code?.disabled === null && active.plugins.get(plan.id) !== plan,
+    ({ id, code }) =>
+      code?.disabled === null &&
+      code.isAbsent !== true &&
+      active?.plugins.get(id) !== next.plugins.get(id),
   );
 
 /** Why one of them cannot be created: it throws, refuses its configuration, or blocks, ends or exhausts its thread. */
 export async function tryPlugins(
   next: Snapshot,
   plans: readonly PluginPlan[],
-  { url, startMs, timeoutMs, start }: PluginTrialOptions,
+  options: PluginTrialOptions,
 ): Promise<readonly (Issue | Problem)[]> {
   if (plans.length === 0) return [];
-  let error = "";
-  const thread = new WorkerThread({
-    url,
-    onEvent() {},
-    onEnd(reason) {
-      error = reason;
-    },
-    onGone() {},
-  });
-  const usedBefore = process.memoryUsage.rss();
-  let isExhausted = false;
-  const watch = setInterval(() => {
-    if (process.memoryUsage.rss() - usedBefore < MAX_MEMORY_BYTES) return;
-    isExhausted = true;
-    thread.terminate();
-  }, MEMORY_LOOK_MS);
-  const whyNot = (cause: NoAnswer) => {
-    if (isExhausted) return `needs more than ${MAX_MEMORY_BYTES / 1_048_576} MiB of memory`;
-    if (cause.reason === "silent") return `has not finished after ${timeoutMs} ms`;
-    return error === "" ? "has ended its thread" : `has ended its thread: ${error}`;
-  };
-  thread.post({ ...start, kind: "start", worker: 0, workers: 1, thread: 1, shared: ownMemory() });
+  const thread = await TrialThread.open(next, options);
   try {
-    await prepare(thread, { ...next, ...only() }, startMs);
     for (const plan of plans) {
-      const issues = await prepare(thread, { ...next, ...only(plan) }, timeoutMs).catch(
-        (cause: unknown) => {
-          if (!(cause instanceof NoAnswer)) throw cause;
-          const { id, name } = plan;
-          const message = `plugin "${name}": create ${whyNot(cause)}`;
-          return [{ collection: "plugins", id, path: "config", message, status: 400 } as const];
-        },
-      );
+      const issues = await thread.try(plan);
       if (issues.length > 0) return issues;
     }
     return [];
   } finally {
-    clearInterval(watch);
-    thread.terminate();
+    thread.close();
   }
 }
 
-async function prepare(
-  thread: WorkerThread,
-  snapshot: Snapshot,
-  timeoutMs: number,
-): Promise<readonly (Issue | Problem)[]> {
-  const { revision, routes } = snapshot;
-  const change = diff(null, snapshot, {
-    routes: await new RouteStore().write(diffRoutes(new Map(), routes)),
-    consumers: null,
-    withShared: (plan) => plan,
-  });
-  const answer = await thread.ask({ kind: "prepare", change }, ["prepared", "rejected"], timeoutMs);
-  await thread.ask({ kind: "discard", revision }, ["discarded"], timeoutMs);
-  return answer.kind === "rejected" ? answer.issues : [];
+/** Why which of them cannot be created, by their ids: after one that ends its thread the next ones have another. */
+export async function findRefused(
+  next: Snapshot,
+  plans: readonly PluginPlan[],
+  options: PluginTrialOptions,
+): Promise<ReadonlyMap<string, string>> {
+  const refused = new Map<string, string>();
+  const endedBy = new Map<string, number>();
+  let thread: TrialThread | null = null;
+  try {
+    for (const plan of plans) {
+      const ended = endedBy.get(plan.name) ?? 0;
+      if (ended >= MAX_ENDED_THREADS) {
+        refused.set(plan.id, "create was not tried: other instances have ended their threads");
+        continue;
+      }
+      thread ??= await TrialThread.open(next, options);
+      const [issue] = await thread.try(plan);
+      if (issue !== undefined) refused.set(plan.id, issue.message);
+      if (thread.isAlive) continue;
+      thread.close();
+      thread = null;
+      endedBy.set(plan.name, ended + 1);
+    }
+    return refused;
+  } finally {
+    thread?.close();
+  }
+}
+
+/** A thread like that of a worker, which serves nothing. */
+class TrialThread {
+  readonly #snapshot: Snapshot;
+  readonly #timeoutMs: number;
+  readonly #thread: WorkerThread;
+  readonly #watch: Timer;
+  #error = "";
+  #isExhausted = false;
+
+  private constructor(snapshot: Snapshot, { url, timeoutMs, start }: PluginTrialOptions) {
+    this.#snapshot = snapshot;
+    this.#timeoutMs = timeoutMs;
+    this.#thread = new WorkerThread({
+      url,
+      onEvent() {},
+      onEnd: (reason) => {
+        this.#error = reason;
+      },
+      onGone() {},
+    });
+    const usedBefore = process.memoryUsage.rss();
+    this.#watch = setInterval(() => {
+      if (process.memoryUsage.rss() - usedBefore < MAX_MEMORY_BYTES) return;
+      this.#isExhausted = true;
+      this.#thread.terminate();
+    }, MEMORY_LOOK_MS);
+    const shared = ownMemory();
+    this.#thread.post({ ...start, kind: "start", worker: 0, workers: 1, thread: 1, shared });
+  }
+
+  static async open(snapshot: Snapshot, options: PluginTrialOptions): Promise<TrialThread> {
+    const thread = new TrialThread(snapshot, options);
+    try {
+      await thread.#prepare(only(), options.startMs);
+      return thread;
+    } catch (error) {
+      thread.close();
+      throw error;
+    }
+  }
+
+  get isAlive(): boolean {
+    return this.#thread.isAlive;
+  }
+
+  /** Why the instance cannot be created. */
+  async try(plan: PluginPlan): Promise<readonly (Issue | Problem)[]> {
+    try {
+      return await this.#prepare(only(plan), this.#timeoutMs);
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      const { id, name } = plan;
+      const message = `plugin "${name}": create ${this.#whyNot(error)}`;
+      this.close();
+      return [{ collection: "plugins", id, path: "config", message, status: 400 }];
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#watch);
+    this.#thread.terminate();
+  }
+
+  #whyNot({ reason }: NoAnswer): string {
+    if (this.#isExhausted) return `needs more than ${MAX_MEMORY_BYTES / 1_048_576} MiB of memory`;
+    if (reason === "silent") return `has not finished after ${this.#timeoutMs} ms`;
+    return this.#error === "" ? "has ended its thread" : `has ended its thread: ${this.#error}`;
+  }
+
+  async #prepare(
+    parts: ReturnType<typeof only>,
+    timeoutMs: number,
+  ): Promise<readonly (Issue | Problem)[]> {
+    const snapshot = { ...this.#snapshot, ...parts };
+    const { revision, routes } = snapshot;
+    const change = diff(null, snapshot, {
+      routes: await new RouteStore().write(diffRoutes(new Map(), routes)),
+      consumers: null,
+      withShared: (plan) => plan,
+    });
+    const thread = this.#thread;
+    const prepare = { kind: "prepare", change } as const;
+    const answer = await thread.ask(prepare, ["prepared", "rejected"], timeoutMs);
+    await thread.ask({ kind: "discard", revision }, ["discarded"], timeoutMs);
+    return answer.kind === "rejected" ? answer.issues : [];
+  }
 }
 
 /** A version with nothing but this instance, if any. */

@@ -23,7 +23,7 @@ import { ConsumerStore } from "./consumer-store.ts";
 import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
-import type { PluginTrialOptions } from "./plugin-trial.ts";
+import { type PluginTrialOptions, trialOptions } from "./plugin-trial.ts";
 import { PluginFeeds, type PluginFeedsOptions } from "./plugin-feeds.ts";
 import { forgetPlace, type Place, placesFor, type RetiringWorker } from "./retiring-worker.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
@@ -166,17 +166,12 @@ export class WorkerPool {
 
   /** How instances of plugins from a directory are tried. */
   get trial(): PluginTrialOptions {
-    const { url, instanceId, cookieId = instanceId, dnsServers } = this.#options;
-    const { logDirectories = null, sharedCounters = null } = this.#options;
-    const managementAddresses = this.#options.managementAddresses?.() ?? [];
-    const names = { instanceId, cookieId, ...this.#keys, sessions: [], dnsServers };
-    const { startMs, prepareMs: timeoutMs } = this.times;
-    return {
-      url,
-      startMs,
-      timeoutMs,
-      start: { ...names, managementAddresses, logDirectories, sharedCounters },
-    };
+    const { managementAddresses = () => [], ...options } = this.#options;
+    const { logDirectories = null, sharedCounters = null } = options;
+    const { url, instanceId, cookieId = instanceId, dnsServers } = options;
+    const start = { url, instanceId, cookieId, ...this.#keys, dnsServers, logDirectories };
+    const given = { ...start, sharedCounters, managementAddresses: managementAddresses() };
+    return trialOptions(given, this.times);
   }
 
   /** The version that every worker serves or starts with. */
