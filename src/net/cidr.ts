@@ -1,11 +1,19 @@
 // Networks in CIDR notation: validates them and tests addresses against a list; knows nothing of the list's purpose.
-import ipaddr from "ipaddr.js";
-import { AddressReader, ipv4Value, readIpv6 } from "./address.ts";
+import { AddressReader } from "./address.ts";
 
-/** First and last address of a network, as 4 or 16 bytes. */
+/** One word of 32 bits for IPv4, four for IPv6; the bits after the prefix are zero. */
 interface Network {
-  readonly first: Uint8Array;
-  readonly last: Uint8Array;
+  readonly words: Uint32Array;
+  /** Length of the prefix. */
+  readonly bits: number;
+}
+
+/** Disjoint ranges in order: first and last addresses, `width` words each. */
+interface Ranges {
+  readonly width: number;
+  readonly count: number;
+  readonly firsts: Uint32Array;
+  readonly lasts: Uint32Array;
 }
 
 /** Null for an IPv4 or IPv6 network or single address; otherwise the error, to follow a field name. */
@@ -21,16 +29,10 @@ export function cidrProblem(text: string): string | null {
  * first.
  */
 export function compileCidrs(list: readonly string[]): (address: string) => boolean {
-  const networks = list.map(parseNetwork).filter((network) => network !== null);
-  if (networks.length === 0) return () => false;
-  const inIpv4 = compileRanges(
-    networks.filter(({ first }) => first.length === 4),
-    1,
-  );
-  const inIpv6 = compileRanges(
-    networks.filter(({ first }) => first.length === 16),
-    4,
-  );
+  const { ipv4, ipv6 } = rangesOf(list);
+  if (ipv4.count + ipv6.count === 0) return () => false;
+  const inIpv4 = searchIn(ipv4);
+  const inIpv6 = searchIn(ipv6);
   const reader = new AddressReader();
   return (address) => {
     const length = reader.read(address);
@@ -41,41 +43,46 @@ export function compileCidrs(list: readonly string[]): (address: string) => bool
 
 /** Whether the networks together hold every IPv4 address, or every global unicast address of IPv6 (2000::/3, RFC 4291 2.4). */
 export function coversAllAddresses(list: readonly string[]): boolean {
-  const networks = list.map(parseNetwork).filter((network) => network !== null);
-  const ofLength = (bytes: number) => networks.filter(({ first }) => first.length === bytes);
+  const { ipv4, ipv6 } = rangesOf(list);
   return (
-    areAllIn(ofLength(4), { first: 0n, last: 2n ** 32n - 1n }) ||
-    areAllIn(ofLength(16), { first: 2n ** 125n, last: 2n ** 126n - 1n })
+    areAllIn(ipv4, { first: 0n, last: 2n ** 32n - 1n }) ||
+    areAllIn(ipv6, { first: 2n ** 125n, last: 2n ** 126n - 1n })
   );
 }
 
 function areAllIn(
-  networks: readonly Network[],
+  { width, count, firsts, lasts }: Ranges,
   range: { readonly first: bigint; readonly last: bigint },
 ): boolean {
   let next = range.first;
-  for (const { first, last } of mergeNetworks(networks)) {
-    if (numberOf(first) > next) break;
-    if (numberOf(last) >= next) next = numberOf(last) + 1n;
+  for (let row = 0; row < count && next <= range.last; row++) {
+    if (numberAt(firsts, row, width) > next) break;
+    const last = numberAt(lasts, row, width);
+    if (last >= next) next = last + 1n;
   }
   return next > range.last;
 }
 
-const numberOf = (bytes: Uint8Array) => BigInt(`0x${bytes.toHex()}`);
-
-function parseNetwork(text: string): Network | null {
-  const slash = text.indexOf("/");
-  const bytes = addressBytes(slash < 0 ? text : text.slice(0, slash));
-  if (bytes === null) return null;
-  const bits = slash < 0 ? bytes.length * 8 : prefixLength(text.slice(slash + 1));
-  if (bits < 0 || bits > bytes.length * 8) return null;
-  const mapped = bytes.length === 16 && bits >= 96 && isMappedPrefix(bytes);
-  return mapped ? rangeOf(bytes.slice(12), bits - 96) : rangeOf(bytes, bits);
+function numberAt(words: Uint32Array, row: number, width: number): bigint {
+  let number = 0n;
+  for (let i = 0; i < width; i++) number = (number << 32n) | BigInt(words[row * width + i] ?? 0);
+  return number;
 }
 
-function addressBytes(text: string): Uint8Array | null {
-  if (ipv4Value(text) < 0 && !readIpv6(text, new Uint16Array(8))) return null;
-  return Uint8Array.from(ipaddr.parse(text).toByteArray());
+function parseNetwork(text: string, reader = new AddressReader()): Network | null {
+  const slash = text.indexOf("/");
+  const address = slash < 0 ? text : text.slice(0, slash);
+  // A zone names an interface, which a network has not.
+  if (address.includes("%")) return null;
+  const width = reader.read(address);
+  if (width === 0) return null;
+  const isMapped = width === 1 && address.includes(":");
+  const length = width === 4 || isMapped ? 128 : 32;
+  const bits = slash < 0 ? length : prefixLength(text.slice(slash + 1));
+  if (bits < 0 || bits > length) return null;
+  if (!isMapped) return masked(reader.words.slice(0, width), bits);
+  if (bits >= 96) return masked(reader.words.slice(0, 1), bits - 96);
+  return masked(Uint32Array.of(0, 0, 0xffff, reader.words[0] ?? 0), bits);
 }
 
 /** Number of bits after the slash; -1 when the text is none. */
@@ -83,34 +90,56 @@ export function prefixLength(text: string): number {
   return /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : -1;
 }
 
-function isMappedPrefix(bytes: Uint8Array): boolean {
-  return (
-    bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
-  );
+/** The bits of the prefix in the word at this place. */
+function maskAt(word: number, bits: number): number {
+  const ones = Math.max(0, Math.min(32, bits - word * 32));
+  // A shift by 32 is one by 0.
+  return ones === 0 ? 0 : (0xffff_ffff << (32 - ones)) >>> 0;
 }
 
-function rangeOf(bytes: Uint8Array, bits: number): Network {
-  const mask = (index: number) => (0xff00 >> Math.max(0, Math.min(8, bits - index * 8))) & 0xff;
-  return {
-    first: bytes.map((byte, index) => byte & mask(index)),
-    last: bytes.map((byte, index) => byte | (~mask(index) & 0xff)),
-  };
+function masked(words: Uint32Array, bits: number): Network {
+  for (let i = 0; i < words.length; i++) words[i] = (words[i] ?? 0) & maskAt(i, bits);
+  return { words, bits };
 }
 
-/** Sorted, merged ranges of `width` 32-bit words, and a search for the last one that starts at or before the address. */
-function compileRanges(
-  networks: readonly Network[],
-  width: number,
-): (address: Uint32Array) => boolean {
-  const merged = mergeNetworks(networks);
-  const firsts = wordsOf(
-    merged.map(({ first }) => first),
-    width,
-  );
-  const lasts = wordsOf(
-    merged.map(({ last }) => last),
-    width,
-  );
+/** Lists have up to 100,000 networks, and every worker compiles them while it serves: no objects for each byte. */
+function rangesOf(list: readonly string[]): { readonly ipv4: Ranges; readonly ipv6: Ranges } {
+  const reader = new AddressReader();
+  const networks = list
+    .map((text) => parseNetwork(text, reader))
+    .filter((network) => network !== null);
+  const ofWidth = (width: number) => networks.filter(({ words }) => words.length === width);
+  return { ipv4: merge(ofWidth(1), 1), ipv6: merge(ofWidth(4), 4) };
+}
+
+/** Networks are nested or disjoint, never partly overlapping, so dropping the contained ones leaves disjoint ranges. */
+function merge(networks: readonly Network[], width: number): Ranges {
+  const firsts = new Uint32Array(networks.length * width);
+  const lasts = new Uint32Array(networks.length * width);
+  let count = 0;
+  for (const { words, bits } of networks.toSorted(wideFirst)) {
+    if (count > 0 && compareAt(lasts, (count - 1) * width, words) >= 0) continue;
+    firsts.set(words, count * width);
+    for (let i = 0; i < width; i++)
+      lasts[count * width + i] = ((words[i] ?? 0) | ~maskAt(i, bits)) >>> 0;
+    count++;
+  }
+  return { width, count, firsts, lasts };
+}
+
+const wideFirst = (a: Network, b: Network) => compareAt(a.words, 0, b.words) || a.bits - b.bits;
+
+/** Negative, zero or positive: the number at this place is lower, equal or higher. */
+function compareAt(words: Uint32Array, at: number, number: Uint32Array): number {
+  for (let i = 0; i < number.length; i++) {
+    const difference = (words[at + i] ?? 0) - (number[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** A search for the last range that starts at or before the address. */
+function searchIn({ width, count, firsts, lasts }: Ranges): (address: Uint32Array) => boolean {
   const isAtOrBefore = (row: number, address: Uint32Array) => {
     for (let i = 0; i < width; i++) {
       const start = firsts[row * width + i] ?? 0;
@@ -129,7 +158,7 @@ function compileRanges(
   };
   return (address) => {
     let low = 0;
-    let high = merged.length;
+    let high = count;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (isAtOrBefore(middle, address)) low = middle + 1;
@@ -137,27 +166,4 @@ function compileRanges(
     }
     return low > 0 && !endsBefore(low - 1, address);
   };
-}
-
-/** Networks are nested or disjoint, never partly overlapping, so dropping the contained ones leaves disjoint ranges. */
-function mergeNetworks(networks: readonly Network[]): Network[] {
-  const wideFirst = (a: Network, b: Network) =>
-    Buffer.compare(a.first, b.first) || Buffer.compare(b.last, a.last);
-  const merged: Network[] = [];
-  for (const network of [...networks].sort(wideFirst)) {
-    const previous = merged.at(-1);
-    if (previous === undefined || Buffer.compare(network.first, previous.last) > 0) {
-      merged.push(network);
-    }
-  }
-  return merged;
-}
-
-function wordsOf(rows: readonly Uint8Array[], width: number): Uint32Array {
-  const words = new Uint32Array(rows.length * width);
-  for (const [row, bytes] of rows.entries()) {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    for (let i = 0; i < width; i++) words[row * width + i] = view.getUint32(i * 4);
-  }
-  return words;
 }
