@@ -48,7 +48,8 @@ export async function withTriedPlugins(
 ): Promise<OpenedState> {
   const { current, context } = state;
   const { snapshot } = current;
-  const untried = untriedPlans(null, snapshot);
+  // Those of built-in plugins were tried when they were written.
+  const untried = untriedPlans(null, snapshot, () => undefined);
   const { managementAddresses } = context();
   const start = trialOptions({ url, ...workerStart(state, options), managementAddresses });
   const reasons = await findRefused(snapshot, untried, start);

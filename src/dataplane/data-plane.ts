@@ -47,6 +47,8 @@ export interface DataPlaneOptions {
   readonly plugins: PluginSource;
   /** The key that those of plugin instances are derived from; the same in all workers. */
   readonly pluginKey: string;
+  /** As in `StartCommand`. Default: any. */
+  readonly maxCreateMs?: number | null;
   /** Counters of plugins, shared by all workers; absent: this data plane has its own. */
   readonly counters?: CounterTable;
   /** Counters of plugins over all nodes; absent: there are none. */

@@ -389,6 +389,7 @@ function createPluginLoader(
     thread: options.thread ?? worker + 1,
     plugins,
     pluginKey,
+    maxCreateMs: options.maxCreateMs ?? null,
     sharedCounters: options.sharedCounters ?? null,
     logDirectories: options.logDirectories ?? null,
     log,

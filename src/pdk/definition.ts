@@ -181,6 +181,8 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly cache?: CacheUse<Static<S>>;
   /** Work in the background, in the main thread; its instances get the results by `PluginKit.followFeed`. */
   readonly feed?: FeedUse<Static<S>>;
+  /** Whether each instance is created in a thread of its own before workers have it, not only large ones; default false. */
+  readonly isTried?: boolean;
   /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }

@@ -81,8 +81,8 @@ check them. JSON with a duplicate member is rejected, because programs differ in
 unchanged. The request log has the reason as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\` or
 \`.content_type\`; the client sees it with \`verbose_errors\` only.
 
-References must stay inside of the OpenAPI document; nothing else is fetched. A schema holds at most 5,000 values, with all that it
-refers to. Each is compiled at the first request that needs it; the first 100,000 values also when the instance is written. Patterns are checked when the instance is written: those
+References must stay inside of the OpenAPI document; nothing else is fetched. A schema holds at most 2,000 values, with all that it
+refers to and without descriptions. Each is compiled at the first request that needs it; the first 100,000 values also when the instance is written. Patterns are checked when the instance is written: those
 with unbounded backtracking are rejected. An OpenAPI document from a \`url\` is fetched later, so that only its simple patterns are
 used, on texts of up to 2048 characters; the log names the others. Until the first fetch succeeds, requests get 503. The checked formats are
 date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64.`,

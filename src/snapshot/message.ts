@@ -46,6 +46,8 @@ export interface StartCommand {
   };
   /** Absent: none are open. */
   readonly challenges?: Challenges;
+  /** Processor time, in milliseconds, in which a built-in plugin must create an instance. Absent: any, because it was tried before. */
+  readonly maxCreateMs?: number;
 }
 
 /** Derived from the secret key. */

@@ -1,5 +1,6 @@
-// Creates instances of plugins from a directory in a thread of its own, before a serving one does; knows no plugin and no version.
+// Creates instances of plugins in a thread of its own, before a serving one does; knows no plugin and no version.
 import type { Issue } from "../model/error.ts";
+import type { AnyPlugin } from "../pdk/definition.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
@@ -30,22 +31,64 @@ export interface PluginTrialOptions {
 }
 
 type StartParts = Pick<PluginTrialOptions, "url"> &
-  Omit<PluginTrialOptions["start"], "sessions" | "challenges">;
+  Omit<PluginTrialOptions["start"], "sessions" | "challenges" | "maxCreateMs">;
 
 /** From what all workers get. Default times: those of the supervisor. */
 export const trialOptions = (
   { url, ...start }: StartParts,
   { startMs, prepareMs: timeoutMs } = defaultTimes,
-): PluginTrialOptions => ({ url, startMs, timeoutMs, start: { ...start, sessions: [] } });
+): PluginTrialOptions => ({
+  url,
+  startMs,
+  timeoutMs,
+  start: { ...start, sessions: [], maxCreateMs: MAX_CREATE_MS },
+});
 
-/** Those that the change creates and that run code from a directory. */
-export const untriedPlans = (active: Snapshot | null, next: Snapshot): readonly PluginPlan[] =>
+/** Built-in plugins that are tried when they are not `isTried`: smaller configurations are created in a few milliseconds. */
+const LARGE_CONFIG = 16_384;
+
+/** Processor time of a worker for an instance of a built-in plugin: some times what the most expensive honest ones need. */
+const MAX_CREATE_MS = 1_000;
+
+/** Finds built-in plugins by their names. */
+type DefinitionOf = (name: string) => AnyPlugin | undefined;
+
+/** Those that the change creates, and that run code from a directory or may be expensive. */
+export const untriedPlans = (
+  active: Snapshot | null,
+  next: Snapshot,
+  definitionOf: DefinitionOf,
+): readonly PluginPlan[] =>
   [...next.plugins.values()].filter(
-    ({ id, code }) =>
-      code?.disabled === null &&
-      code.isAbsent !== true &&
-      active?.plugins.get(id) !== next.plugins.get(id),
+    (plan) =>
+      active?.plugins.get(plan.id) !== plan &&
+      (plan.code === undefined
+        ? isExpensive(plan, definitionOf(plan.name))
+        : plan.code.disabled === null && plan.code.isAbsent !== true),
   );
+
+/** One with a store or a feed needs the memory of the workers, and has a small configuration. */
+const isExpensive = ({ config, when }: PluginPlan, definition: AnyPlugin | undefined) =>
+  definition !== undefined &&
+  definition.cache === undefined &&
+  definition.feed === undefined &&
+  (definition.isTried === true || isLarge([config, when]));
+
+/** Reads no more of it than decides. */
+function isLarge(value: unknown): boolean {
+  const open = [value];
+  let left = LARGE_CONFIG;
+  while (open.length > 0 && left > 0) {
+    const found = open.pop();
+    if (typeof found === "string") left -= found.length;
+    if (typeof found !== "object" || found === null) continue;
+    for (const [name, member] of Object.entries(found)) {
+      left -= name.length;
+      open.push(member);
+    }
+  }
+  return left <= 0;
+}
 
 /** Why one of them cannot be created: it throws, refuses its configuration, or blocks, ends or exhausts its thread. */
 export async function tryPlugins(

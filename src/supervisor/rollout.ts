@@ -33,7 +33,8 @@ class PoolRollout implements Rollout {
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
     const { active, consumers, routes } = this.#pool;
     // Before a serving thread runs it: a refused change costs no client its connection.
-    const refused = await tryPlugins(next, untriedPlans(active, next), this.#pool.trial);
+    const untried = untriedPlans(active, next, this.#pool.definitionOf);
+    const refused = await tryPlugins(next, untried, this.#pool.trial);
     if (refused.length > 0) return refused as readonly Issue[];
     this.#next = next;
     const change = diff(active, next, {

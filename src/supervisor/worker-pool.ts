@@ -164,7 +164,12 @@ export class WorkerPool {
     this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
   }
 
-  /** How instances of plugins from a directory are tried. */
+  /** Finds built-in plugins. */
+  get definitionOf(): NonNullable<WorkerPoolOptions["definitionOf"]> {
+    return this.#options.definitionOf ?? (() => undefined);
+  }
+
+  /** How instances of plugins are tried. */
   get trial(): PluginTrialOptions {
     const { managementAddresses = () => [], ...options } = this.#options;
     const { logDirectories = null, sharedCounters = null } = options;

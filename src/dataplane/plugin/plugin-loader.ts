@@ -27,6 +27,8 @@ export interface PluginLoaderOptions {
   readonly plugins: PluginSource;
   /** The keys of instances are derived from it. */
   readonly pluginKey: string;
+  /** As in `StartCommand`. */
+  readonly maxCreateMs: number | null;
   /** `persist`: counts survive a restart. */
   readonly countersOf: (instanceId: string, persist: boolean) => Counters;
   /** Null: there are none. */
@@ -79,12 +81,25 @@ export class PluginLoader {
     await this.#options.sharedCounters?.tried;
     const derived: Derived = { from: null };
     const kit = this.#kitOf(plan, derived);
+    const before = process.threadCpuUsage();
     const handlers = await (plan.code === undefined
       ? definition.create(plan.config as never, kit)
       : this.#createGuarded(plan, definition, kit));
     const runtime = pluginRuntime(plan, definition, handlers);
     this.#keys.set(runtime, derived);
-    return runtime;
+    const problem = plan.code === undefined ? this.#costProblem(before) : null;
+    if (problem === null) return runtime;
+    await this.#close(runtime);
+    throw new RefusedConfig([{ path: "", message: `plugin ${nameOf(plan)}: ${problem}` }]);
+  }
+
+  /** Why every worker would stand still for too long while it creates an instance. */
+  #costProblem(before: NodeJS.CpuUsage): string | null {
+    const { maxCreateMs } = this.#options;
+    const { user, system } = process.threadCpuUsage(before);
+    const usedMs = Math.round((user + system) / 1000);
+    if (maxCreateMs === null || usedMs <= maxCreateMs) return null;
+    return `create takes ${usedMs} ms of processor time, in which a worker serves no request; at most ${maxCreateMs}: make the configuration smaller`;
   }
 
   async #definitionOf({ name, code }: PluginPlan): Promise<AnyPlugin> {
