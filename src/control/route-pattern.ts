@@ -41,6 +41,26 @@ export function routePatternProblems(
     ...valueProblems("query", route.query, regex),
     ...valueProblems("cookies", route.cookies, regex),
     ...rewriteProblems(route, regex),
+    ...sizeProblems(route),
+  ];
+}
+
+/** Of the tree of paths that a worker has for each host: 2 µs and 200 bytes of every worker each. */
+const MAX_NODES = 50_000;
+
+/** A route of 1,000 hosts and 1,000 paths would hold every worker for three seconds, and take 200 MB of each. */
+function sizeProblems(route: Route): PatternProblem[] {
+  const hosts = Math.max(1, route.hosts.length);
+  let segments = 0;
+  for (const { type, value } of matchedPaths(route))
+    if (type !== "regex") segments += value.split("/").length - 1;
+  if (hosts * segments <= MAX_NODES) return [];
+  const most = MAX_NODES.toLocaleString("en");
+  return [
+    {
+      path: "paths",
+      message: `have ${segments} segments, for each of ${hosts} hosts; the product may be at most ${most}: use several routes`,
+    },
   ];
 }
 

@@ -46,6 +46,15 @@ test.each<{ why: string; fields: Partial<Route> }>([
 });
 
 test.each<{ fields: Partial<Route>; path: string; says: string }>([
+  {
+    // Each host has a tree of the segments of all paths.
+    fields: {
+      hosts: Array.from({ length: 500 }, (_, at) => `h${at}.test`),
+      paths: Array.from({ length: 101 }, (_, at) => prefix(`/p${at}`)),
+    },
+    path: "paths",
+    says: "have 101 segments, for each of 500 hosts; the product may be at most 50,000",
+  },
   { fields: { hosts: ["ok.test", "a b"] }, path: "hosts[1]", says: "must be a host name such as" },
   { fields: { hosts: ["http://a.test"] }, path: "hosts[0]", says: "must be a host name" },
   { fields: { hosts: ["a.test:8080"] }, path: "hosts[0]", says: "without a port" },
