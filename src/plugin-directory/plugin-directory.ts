@@ -186,7 +186,8 @@ export class PluginDirectory {
       plugin,
       blocked,
     });
-    if (blocked >= BLOCKED_ONCE_MORE) void this.look();
+    // Also when a look is under way, which may have passed it.
+    if (blocked >= BLOCKED_ONCE_MORE) void this.#work.then(() => this.look());
   }
 
   view(): PluginDirectoryView {

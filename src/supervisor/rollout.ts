@@ -2,10 +2,10 @@
 import { availableParallelism } from "node:os";
 
 import { ApiError, type Issue } from "../model/error.ts";
-import { diff, diffRoutes } from "../snapshot/diff.ts";
+import { diff, diffMaps, diffRoutes } from "../snapshot/diff.ts";
 import { PIECE_OBJECTS, sizeOf } from "../snapshot/pieces.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
-import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { tryPlugins, untriedPlans } from "./plugin-trial.ts";
 import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
@@ -27,11 +27,15 @@ class PoolRollout implements Rollout {
   async prepare(next: Snapshot): Promise<readonly Issue[]> {
     const taken = await probeNewPorts(this.#pool.active, next);
     if (taken.length > 0) return taken;
-    // A slot without a thread starts with the version that is active by then.
-    const slots = this.#pool.slots.filter((slot) => slot.isLive);
-    if (slots.length === 0)
-      throw new ApiError(500, "no worker is running at the moment; nothing was changed");
     const { active, consumers, routes } = this.#pool;
+    // The plugin may hang each worker as soon as it serves, so that none could agree; activation replaces those that are not ready.
+    const isUrgent = disablesOnly(active, next);
+    // A slot without a thread starts with the version that is active by then.
+    const slots = this.#pool.slots.filter((slot) =>
+      isUrgent ? slot.servedRevision !== null : slot.isLive,
+    );
+    if (slots.length === 0 && !isUrgent)
+      throw new ApiError(500, "no worker is running at the moment; nothing was changed");
     // Before a serving thread runs it: a refused change costs no client its connection.
     const untried = untriedPlans(active, next, this.#pool.definitionOf);
     const refused = await tryPlugins(next, untried, this.#pool.trial);
@@ -42,8 +46,8 @@ class PoolRollout implements Rollout {
       routes: await routes.write(diffRoutes(active.routes, next.routes)),
       withShared: (plan) => this.#pool.withShared(plan),
     });
-    const answers = await prepareAll(slots, change);
-    const failure = answers.findIndex((answer) => answer.status === "rejected");
+    const answers = await prepareAll(slots, change, isUrgent ? slots.length : atOnce(change));
+    const failure = isUrgent ? -1 : answers.findIndex(({ status }) => status === "rejected");
     const issues = answers.flatMap((answer) =>
       answer.status === "fulfilled" && answer.value.length > 0 ? [answer.value] : [],
     );
@@ -104,15 +108,36 @@ class PoolRollout implements Rollout {
 async function prepareAll(
   slots: readonly WorkerSlot[],
   change: SnapshotChange,
+  most: number,
 ): Promise<PromiseSettledResult<readonly Issue[]>[]> {
   const answers: PromiseSettledResult<readonly Issue[]>[] = [];
-  const step = Math.min(slots.length, atOnce(change));
+  const step = Math.min(slots.length, most);
   for (let at = 0; at < slots.length; at += step) {
     const some = slots.slice(at, at + step);
     answers.push(...(await Promise.allSettled(some.map((slot) => slot.prepare(change)))));
     if (answers.some(({ status }) => status === "rejected")) break;
   }
   return answers;
+}
+
+const others = [
+  "services",
+  "routes",
+  "listeners",
+  "engineRoutes",
+  "streamRoutes",
+  "certificates",
+] as const satisfies readonly (keyof Snapshot)[];
+
+/** Whether the next version is the active one with code from a directory that must not run any more. */
+function disablesOnly(active: Snapshot, next: Snapshot): boolean {
+  const { upserts, removals } = diffMaps(active.plugins, next.plugins);
+  const isOther = ({ code }: PluginPlan) => code === undefined || code.disabled === null;
+  if (upserts.length === 0 || removals.length > 0 || upserts.some(isOther)) return false;
+  return others.every((name) => {
+    const change = diffMaps<unknown>(active[name], next[name]);
+    return change.upserts.length + change.removals.length === 0;
+  });
 }
 
 /** Number of workers that prepare a change at the same time. A busy one serves its clients later, the others as before. */

@@ -234,7 +234,7 @@ export class WorkerSlot {
       await run.thread.ask({ kind: "activate", revision }, ["active"], times.startMs);
     } catch (error) {
       const isSilent = error instanceof NoAnswer && error.reason === "silent";
-      if (isSilent) this.#fail(run, "did not start in time");
+      if (isSilent) this.#fail(run, this.#hung("did not start in time"));
       throw error;
     }
     run.readyAt = Date.now();
@@ -347,12 +347,24 @@ export class WorkerSlot {
     return ready;
   }
 
-  /** Ends a serving thread without heartbeat and progress for too long: it hangs in a loop. */
+  /**
+   * Ends a serving thread without heartbeat and progress for too long: it hangs in a loop. One that starts may take its time, unless a
+   * plugin from a directory has it for as long as none may when it is tried.
+   */
   checkHeartbeat(now: number): void {
     const run = this.#run;
-    if (run === null || run.readyAt === null) return;
-    const last = Math.max(this.#options.board.get(run.place.index, "heartbeat"), run.readyAt);
-    const { silentMs } = this.#options.times;
+    if (run === null) return;
+    const { board, times } = this.#options;
+    const { index } = run.place;
+    const heartbeat = board.get(index, "heartbeat");
+    const { silentMs, prepareMs } = times;
+    if (run.readyAt === null) {
+      const isInPlugin = board.get(index, "running_plugin") !== 0;
+      if (isInPlugin && now - heartbeat > prepareMs)
+        this.#fail(run, this.#hung(`did not create an instance in ${prepareMs} ms`));
+      return;
+    }
+    const last = Math.max(heartbeat, run.readyAt);
     if (now - last > silentMs && !run.thread.hasProgressed(silentMs))
       this.#fail(run, this.#hung("shows no sign of life"));
   }
