@@ -1,5 +1,6 @@
 // Rules between objects: protocols fit, sockets do not clash; checks what changed.
 import { checkDestinations } from "./destination-rules.ts";
+import { checkPermitted } from "./permitted-rules.ts";
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -79,6 +80,7 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   yield* checkEngines(candidate, list);
   checkAccess(candidate, context, list);
   checkDestinations(candidate, context, list);
+  yield* checkPermitted(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
   // Requests fail with the first one: what is wrong in itself comes before what conflicts with other objects.

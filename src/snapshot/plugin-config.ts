@@ -39,7 +39,8 @@ export const mapConfig = (
   replace: (text: KindedText) => unknown,
 ): unknown => mapTexts(definition.config, config, replace);
 
-function openSecret(value: unknown, { secrets, openSealed }: SecretContext): unknown {
+/** What the field of a secret holds: its value, or what it is if it is none. */
+export function openSecret(value: unknown, { secrets, openSealed }: SecretContext): unknown {
   if (typeof value !== "object" || value === null) return value;
   const stored = value as { readonly sealed?: unknown; readonly $secret?: unknown };
   if (typeof stored.sealed === "string") return openSealed(stored.sealed);

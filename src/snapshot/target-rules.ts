@@ -17,7 +17,6 @@ export function* checkTargets(
   const { config, difference } = candidate;
   const { upserts } = difference.targets;
   checkPortsOfServices(candidate, list);
-  yield* checkPermitted(candidate, context, list);
   if (upserts.length === 0) return;
   const wanted = new Map<string, string>();
   for (const target of upserts) {
@@ -39,25 +38,6 @@ export function* checkTargets(
     const where = target.port === null ? target.host : `${target.host}:${target.port}`;
     const report = list.of("targets", claimant);
     report("host", `target ${where} exists already in this service`, 409);
-  }
-}
-
-/** Unchanged targets, when an admin permits other destinations. */
-function* checkPermitted(
-  candidate: Candidate,
-  context: RuleContext,
-  list: ProblemList,
-): Steps<void> {
-  const { config, previous, difference } = candidate;
-  const { permitted_destinations: permitted } = config.settings;
-  if (previous === null || !difference.settings) return;
-  if (previous.settings.permitted_destinations.every((each) => permitted.includes(each))) return;
-  const rules = destinationRules({ config: candidate.config, context });
-  for (const target of config.targets.values()) {
-    const problem = destinationProblem(target, rules);
-    if (problem !== null && !difference.targets.upserts.includes(target))
-      list.of("targets", target.id)("host", problem);
-    yield;
   }
 }
 

@@ -127,3 +127,59 @@ test("what an admin permits is allowed, and nothing else", async () => {
   expect(await statusOf("169.254.11.7")).toBe(400);
   expect(await statusOf(M)).toBe(400);
 });
+
+describe("a destination that stored objects use stays permitted:", () => {
+  const at = "169.254.10.7";
+  const permit = (permitted_destinations: string[]) =>
+    gateway.api("PATCH", "/api/v1/settings", { permitted_destinations });
+
+  test.each([
+    ["a target", target(at), "target"],
+    ["a plugin", plugin("forward-auth", { url: `http://${at}/` }), 'plugin "'],
+    ["a block list", plugin("blocklist", { lists: [{ name: "l", url: `http://${at}/l` }] }), "plu"],
+    ["a server", plugin("access-log", { sinks: [{ udp: { address: `${at}:514` } }] }), 'plugin "'],
+    ["an alert", alert("webhook", { url: `https://${at}/` }), 'alert "a"'],
+    [
+      "an alert by mail",
+      alert("smtp", { host: at, port: 25, from: "a@b.c", to: ["a@b.c"] }),
+      'alert "a"',
+    ],
+    [
+      "a DNS provider",
+      dns("rfc2136", { server: `${at}:53`, tsig_key_name: "k", tsig_secret: "aGVsbG8=" }),
+      'DNS provider "d"',
+    ],
+  ])("%s", async (_, [collection, body], named) => {
+    expect((await permit(["169.254.10.0/24"])).status).toBe(200);
+    const { id } = await gateway.ok("POST", `/api/v1/${collection}`, { ...body, enabled: false });
+    for (const next of [[], ["169.254.11.0/24"]]) {
+      const response = await permit(next);
+      const { error } = (await response.json()) as { error: string };
+      expect([response.status, error]).toEqual([
+        400,
+        expect.stringMatching(/^permitted_destinations: .* connects to addresses that it would no/),
+      ]);
+      expect(error).toContain(named);
+    }
+    // Whatever still covers it may follow, and anything once the object is gone.
+    expect((await permit([at])).status).toBe(200);
+    const path = collection.endsWith("/targets") ? "targets" : collection;
+    await gateway.ok("DELETE", `/api/v1/${path}/${id}`);
+    expect((await permit([])).status).toBe(200);
+  });
+
+  test("at most ten are named, and addresses that were never permitted do not count", async () => {
+    expect((await permit([at])).status).toBe(200);
+    const { id } = await gateway.ok("POST", "/api/v1/services", {
+      name: "many",
+      targets: Array.from({ length: 13 }, (_, n) => ({ host: at, port: 1000 + n, enabled: false })),
+    });
+    const { error } = (await (await permit([])).json()) as { error: string };
+    expect(error).toContain(" and 3 more connect to addresses");
+    await gateway.ok("DELETE", `/api/v1/services/${id}`);
+    await gateway.ok("POST", "/api/v1/plugins", {
+      ...{ name: "ip-restriction", enabled: false, config: { deny: [at, "169.254.0.0/16"] } },
+    });
+    expect((await permit([])).status).toBe(200);
+  });
+});
