@@ -126,11 +126,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // Before another process pauses its changes for this one.
   const pluginDirectory = await openPlugins(options, { url: readerUrl, catalogue, clock, log });
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
-  const opened = await openState(options, { clock, log, plugins: catalogue, pluginDirectory });
-  // The former process holds its ports, and shares them.
-  if (former === null) refuse(await probeNewPorts(null, opened.current.snapshot));
-  const trial = { options, plugins: catalogue, pluginDirectory, url: workerUrl, log };
-  const state = await withTriedPlugins(opened, trial);
+  const state = await openTried(options, { pluginDirectory, log, isAlone: former === null });
   const { store, stored, management } = state;
   const memory = createMemory(state, options, { isHandedOver: former !== null, log });
   const counts = persistCounters(memory.counters, { dataDir, log });
@@ -191,6 +187,19 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
   watchMemory(memory, control, log);
   return running;
+}
+
+/** The state that the workers are to serve. */
+async function openTried(
+  options: ServeOptions,
+  by: Pick<PlaneParts, "pluginDirectory" | "log"> & { readonly isAlone: boolean },
+): Promise<OpenedState> {
+  const { pluginDirectory, log, isAlone } = by;
+  const plugins = catalogue;
+  const state = await openState(options, { clock, log, plugins, pluginDirectory });
+  // The former process holds its ports, and shares them.
+  if (isAlone) refuse(await probeNewPorts(null, state.current.snapshot));
+  return await withTriedPlugins(state, { options, plugins, pluginDirectory, url: workerUrl, log });
 }
 
 /** A new configuration has the user already. `allowChanges`: no other process serves that could make one. */
