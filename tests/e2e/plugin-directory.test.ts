@@ -64,7 +64,14 @@ test("a plugin is created, checked, tested, served and reloaded under load", asy
   }
 });
 
-test("an upgrade is refused without a plugin that is served, and the process goes on", async () => {
+test.each([
+  { what: "without a plugin that is served", change: null, why: 'no plugin "own"' },
+  {
+    what: "with a changed plugin whose create never returns",
+    change: "for (;;) {}",
+    why: "create has not finished after",
+  },
+])("an upgrade is refused $what, and the process goes on", async ({ change, why }) => {
   using files = new PluginFiles();
   files.write("own.ts", pluginSource("own"));
   const dataDir = mkdtempSync(join(tmpdir(), "sluice-own-"));
@@ -74,9 +81,10 @@ test("an upgrade is refused without a plugin that is served, and the process goe
     const view = () => gateway.ok("GET", "/api/v1/plugins/directory");
     await eventually(async () => (await view()).plugins[0]?.state === "loaded");
     await gateway.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
-    files.remove("own.ts");
+    if (change === null) files.remove("own.ts");
+    else files.write("own.ts", pluginSource("own", { create: change }));
     const upgrade = Bun.spawnSync([executable, "upgrade", "--data-dir", dataDir]);
-    expect(upgrade.stderr.toString() + upgrade.stdout.toString()).toContain('no plugin "own"');
+    expect(upgrade.stderr.toString() + upgrade.stdout.toString()).toContain(why);
     expect(upgrade.exitCode).toBe(1);
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/`);
     expect(response.headers.get("x-own")).toBe("one none");
