@@ -75,7 +75,8 @@ A script exports one or more of these functions:
 The last \`reject\` or \`reply\` counts, also when the function continues. Invalid values throw a TypeError in the script. Variables
 outside of functions belong to one worker and live until the script restarts; do not rely on them.
 
-Statements outside of functions run when the instance is written, for at most 250 milliseconds. The gateway stops a handler that
+Statements outside of functions run when the instance is written, for at most 250 milliseconds, in a thread of its own
+before the workers run them. The number of \`<\` in a source, times its length, is at most 64 million. The gateway stops a handler that
 takes longer than \`timeout_ms\`, and a handler that needs more than \`memory_mb\` fails; then the script restarts with new variables.
 A request whose handler failed gets 500 unless \`on_error\` is \`open\`. The engine checks the time between the steps of a script,
 and limits the work of a step to some tens of milliseconds beyond \`timeout_ms\`: stopping a handler inside of a step, such as a
