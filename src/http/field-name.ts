@@ -17,8 +17,6 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "content-length",
   "expect",
   "http2-settings",
-  // The gateway decodes WebSocket messages and supports no compression.
-  "sec-websocket-extensions",
   "x-real-ip",
   "x-forwarded-for",
   "x-forwarded-proto",
@@ -40,8 +38,11 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "x-anonymous-consumer",
 ]);
 
-/** What becomes of a field. `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User. */
-type Handling = "dropped" | "trusted" | "passed" | "id" | "deadline";
+/**
+ * What becomes of a field. `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User.
+ * `extensions`: only where the frames of WebSockets pass as they are.
+ */
+type Handling = "dropped" | "trusted" | "passed" | "id" | "deadline" | "extensions";
 
 /** Fields that the gateway itself reads, by name. */
 const known = {
@@ -121,5 +122,6 @@ function handlingOf(name: string): Handling {
   if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
   if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
   if (name === "grpc-timeout") return "deadline";
+  if (name === "sec-websocket-extensions") return "extensions";
   return name === "x-request-id" ? "id" : "passed";
 }

@@ -3,7 +3,7 @@ import type { Failure } from "../../shared-memory/target-health.ts";
 import type { ProxyError } from "../error.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import { failureOf } from "../request/upstream-attempts.ts";
-import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
+import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Exchange } from "../upstream/exchange.ts";
 import { Http2Exchange } from "../upstream/http2-exchange.ts";
@@ -42,7 +42,6 @@ const NO_TIMEOUTS = { connect: 0, response: 0, read: 0, write: 0 };
 
 /** Every check opens a connection, to test that too. */
 const NO_KEEPALIVE = { size: 0, idleTimeout: 0, maxRequests: 0 };
-const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };
 
 /** The constructor starts the check; calls `done` once, with null for success, and never after `stop`. */
 export class Probe implements ExchangeOwner {

@@ -13,6 +13,7 @@ import { ClientRequest, type ServeContext } from "./client-request.ts";
 import { defaultSiteResponse, routeResponse } from "./local-responses.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
 import { respondClosed, respondError, respondLocal, respondUnread } from "./respond.ts";
+import { UpgradeTransaction, upgradeProtocols } from "./upgrade-transaction.ts";
 import { upstreamTarget } from "./upstream-request.ts";
 
 /** The live version, as requests use it; created on activation. */
@@ -116,9 +117,12 @@ export function forward(request: ClientRequest): void {
     return respondError(request, failures.badRequest("the rewritten path is not valid"));
   if (isBodyTooLarge(request)) return respondError(request, failures.bodyTooLarge);
   request.upstreamTarget = target;
-  if (route.route.websocket && isWebSocket(request))
-    new WebSocketHandshake(request, route, service).begin();
-  else new ProxyTransaction(request, route, service).begin();
+  if (request.upgrade === null || !route.route.websocket)
+    return new ProxyTransaction(request, route, service).begin();
+  if (isWebSocket(request)) return new WebSocketHandshake(request, route, service).begin();
+  const protocols = service.isHttp2 ? null : upgradeProtocols(request);
+  if (protocols === null) new ProxyTransaction(request, route, service).begin();
+  else new UpgradeTransaction(request, { route, service }, protocols).begin();
 }
 
 /** False: the field is not valid. */

@@ -84,7 +84,7 @@ export class ProxyTransaction
     const { inFlight } = this.request.worker;
     const perTry = this.policy.per_try_timeout;
     if (perTry > 0 && this.grpc === null) this.#tryDeadline = inFlight.now() + perTry;
-    this.#exchange = target.transport.open(this, this.needsFresh);
+    this.#exchange = this.openExchange(this, target);
     this.#exchange.start(inFlight.now());
   }
 

@@ -24,9 +24,11 @@ import type {
   ClientStream,
   OutgoingHead,
 } from "../server/client-stream.ts";
+import { Tunnel } from "../server/tunnel.ts";
 import { addStickyCookie } from "../sticky.ts";
 import { IdentifiedHead } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
+import type { UpgradedSession } from "../websocket/sessions.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { failureTrailers, trailersOnly } from "./grpc-call.ts";
@@ -534,15 +536,17 @@ export function respondRefusal(
 /** Upgrades the client's connection; false when the engine cannot. Throws TypeError when a header field is not valid. */
 export function respondUpgrade(
   outcome: UpstreamOutcome,
-  fields: [string, string][],
-  session: object,
+  { protocol, fields }: { readonly protocol: string; readonly fields: [string, string][] },
+  session: UpgradedSession,
 ): boolean {
   const { request, service } = outcome;
   const cookie = service.sticky === null ? null : outcome.stickyCookie();
   if (cookie !== null) fields.push(["Set-Cookie", cookie]);
   if (request.sendsId) fields.push([ID_FIELD, request.id]);
   fields.push(...debugFieldsOf(request));
-  return request.stream.upgrade(fields, session);
+  return session instanceof Tunnel
+    ? (request.stream.switchProtocols?.(protocol, fields, session) ?? false)
+    : request.stream.upgrade(fields, session);
 }
 
 // Headers of the gateway on each response.

@@ -8,7 +8,7 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import type { ExchangeTimeouts } from "../upstream/transport.ts";
+import type { ExchangeOwner, ExchangeTimeouts, UpstreamExchange } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
 import type { GrpcCall } from "./grpc-call.ts";
@@ -138,6 +138,11 @@ export class UpstreamAttempts implements PickRequest {
     const isKept = this.service.service.keepalive.size !== 0;
     const host = target === null ? "" : upstreamHost(this, target);
     return requestHead(request, host, isKept ? "keep" : "close");
+  }
+
+  /** Of the current attempt. */
+  protected openExchange(owner: ExchangeOwner, target: TargetRuntime): UpstreamExchange {
+    return target.transport.open(owner, this.needsFresh);
   }
 
   get timeouts(): ExchangeTimeouts {

@@ -3,6 +3,7 @@ import type { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ProxyError } from "../error.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+import type { PeerSocket, SocketUser } from "./peer-socket.ts";
 
 /** What an engine can do. The request path asks this, never which engine it is. */
 export interface EngineFeatures {
@@ -54,9 +55,15 @@ export interface BodyWriter {
   fail(error: Error): void;
 }
 
+/** What a client's connection belongs to after 101. */
+export interface SwitchedClient extends SocketUser {
+  /** The 101 was written. `early`: what the client has sent behind its request. */
+  switched(socket: PeerSocket, early: Buffer): void;
+}
+
 /**
  * One request of a server engine, and everything that the request path knows of its client. Exactly one of
- * `respond`, `start`, `upgrade` and `abort` ends it.
+ * `respond`, `start`, `upgrade`, `switchProtocols` and `abort` ends it.
  */
 export interface ClientStream {
   readonly method: string;
@@ -101,7 +108,12 @@ export interface ClientStream {
   /** Sends the head; the body follows. `isShared`: other code still holds the written pieces. */
   start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter;
   /** Upgrades the connection to a WebSocket whose events go to `session`; false when the engine cannot. */
-  upgrade(fields: readonly (readonly [string, string])[], session: object): boolean;
+  upgrade(fields: FieldPairs, session: object): boolean;
+  /**
+   * Sends 101 with these fields and hands the connection over to `client`; false when the client has not asked for an upgrade or has
+   * gone. Throws TypeError when a field is not valid. Engines that do not own their sockets have `upgrade` only.
+   */
+  switchProtocols?(protocol: string, fields: FieldPairs, client: SwitchedClient): boolean;
   /** Closes the connection, or the HTTP/2 stream, without a response. */
   abort(): void;
 }

@@ -53,6 +53,8 @@ export class PeerSocket implements SocketOwner {
   #isResting = false;
   #isBounded = false;
   #isFinished = false;
+  /** FIN follows, or was sent. */
+  #endsWriting = false;
   #isClosed = false;
   #hasEnded = false;
   #finishedAt = 0;
@@ -84,7 +86,7 @@ export class PeerSocket implements SocketOwner {
 
   /** Whether `heldBytes` is 0: else wait for `drained`. The caller must not change the bytes afterwards. */
   write(bytes: Uint8Array): boolean {
-    if (this.#isFinished || this.#isClosed || bytes.byteLength === 0) return true;
+    if (this.#endsWriting || this.#isClosed || bytes.byteLength === 0) return true;
     if (this.#held !== null) return this.#hold(bytes);
     const written = this.#socket.write(bytes);
     // Below 0: closed, and the event follows.
@@ -111,7 +113,7 @@ export class PeerSocket implements SocketOwner {
   }
 
   #writeScratch(end: number): void {
-    if (this.#isFinished || this.#isClosed) return;
+    if (this.#endsWriting || this.#isClosed) return;
     const written = this.#held === null ? this.#socket.write(scratch, 0, end) : 0;
     if (written >= 0 && written < end) this.#hold(Buffer.from(scratch.subarray(written, end)));
   }
@@ -143,13 +145,20 @@ export class PeerSocket implements SocketOwner {
     if (!this.#isResting && !this.#isClosed) this.#socket.resume();
   }
 
+  /** Sends FIN after all that was written, and reads on. */
+  endWriting(): void {
+    if (this.#endsWriting || this.#isClosed) return;
+    this.#endsWriting = true;
+    if (this.#held === null) this.#socket.shutdown();
+  }
+
   /** Sends FIN after all that was written. What still arrives is dropped, so that a reset does not destroy what was sent. */
   finish(now: number): void {
     if (this.#isFinished || this.#isClosed) return;
     this.#isFinished = true;
     this.#finishedAt = now;
     this.#readAt = now;
-    if (this.#held === null) this.#socket.shutdown();
+    this.endWriting();
     this.resume();
   }
 
@@ -226,8 +235,8 @@ export class PeerSocket implements SocketOwner {
       held.shift();
     }
     this.#held = null;
-    if (this.#isFinished) this.#socket.shutdown();
-    else this.#guard(() => this.#user.drained());
+    if (this.#endsWriting) this.#socket.shutdown();
+    if (!this.#isFinished) this.#guard(() => this.#user.drained());
   }
 
   clientEnded(): void {

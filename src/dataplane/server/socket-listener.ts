@@ -121,14 +121,13 @@ export class SocketListener implements HttpListener {
 
   #serve(socket: Accepted, preread: Preread): AcceptDecision {
     const { buffered, slot } = preread;
-    const { serve, websocket, refused, livePlan } = this.#context;
+    const { serve, refused, livePlan } = this.#context;
     const info = connectionInfo(preread);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     const connection: Http1Connection = new Http1Connection(socket, {
       info,
       serve,
-      websocket,
       maxHeadBytes: () => livePlan().listener.max_header_bytes,
       bounds: () => this.#bounds(),
       refused: (reason) => refused(reason, info.address),

@@ -1,8 +1,9 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
-import type { Socket, SocketHandler, TCPSocketConnectOptions, UnixSocketOptions } from "bun";
+import type { Socket } from "bun";
 import { isIP } from "node:net";
 import { failures, type ProxyError } from "../error.ts";
 import type { Address } from "../names/addresses.ts";
+import { Dial, type DialOwner, type SocketOwner } from "./dial.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { tlsBroken, tlsFailure } from "./tls-failure.ts";
 
@@ -17,6 +18,8 @@ export interface ConnectionHandler {
    * bytes may be missing.
    */
   ended(error: ProxyError | null, isReset: boolean): void;
+  /** The peer sends nothing more, and still reads; only on connections with `allowHalfOpen`. Without it: `ended`. */
+  halfEnded?(): void;
 }
 
 /** The pool of a connection. */
@@ -26,6 +29,12 @@ export interface ConnectionOwner {
   /** The connection has closed. Called once. */
   closed(connection: UpstreamConnection): void;
 }
+
+/** For connections that serve one exchange. */
+export const NO_POOL: ConnectionOwner = {
+  release: (connection) => connection.destroy(),
+  closed() {},
+};
 
 type State = "connecting" | "open" | "closed";
 
@@ -54,11 +63,16 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   #stopWaiting: (() => void) | null = null;
   readonly #endpoint: Endpoint;
   readonly #owner: ConnectionOwner;
+  readonly #allowsHalfOpen: boolean;
 
-  /** Starts to connect; attach a handler in the same turn to get the outcome. */
-  constructor(endpoint: Endpoint, owner: ConnectionOwner) {
+  /**
+   * Starts to connect; attach a handler in the same turn to get the outcome. `allowHalfOpen`: after the peer's FIN the handler may
+   * still write (default: the connection ends).
+   */
+  constructor(endpoint: Endpoint, owner: ConnectionOwner, allowHalfOpen = false) {
     this.#endpoint = endpoint;
     this.#owner = owner;
+    this.#allowsHalfOpen = allowHalfOpen;
     const { addresses } = endpoint;
     if (this.#dial()) return;
     this.#stopWaiting = addresses.whenFound(() => {
@@ -84,6 +98,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     dial.begin({
       port: port === 0 ? address.port : port,
       tls: tls === null || tls.serverName !== undefined ? tls : withName(tls, hostname),
+      allowHalfOpen: this.#allowsHalfOpen,
     });
     return true;
   }
@@ -255,6 +270,12 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.failed(null, isReset);
   }
 
+  halfEnded(): void {
+    const handler = this.#handler;
+    if (handler?.halfEnded === undefined) this.failed(null);
+    else handler.halfEnded();
+  }
+
   failed(error: ProxyError | null, isReset = false): void {
     if (this.#state === "closed") return;
     this.#close()?.ended(error, isReset);
@@ -277,117 +298,6 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.#handler?.drained();
   }
 }
-
-/** What handles the events of a socket. */
-interface SocketOwner {
-  onHandshake(isAuthorized: boolean, error: Error | null): void;
-  received(chunk: Buffer): void;
-  /** The socket is writable again. */
-  flush(): void;
-  /** The system or TLS reports an error; `ended` may follow. */
-  broken(error: Error): void;
-  ended(isReset: boolean): void;
-}
-
-/** The owner of a dial. */
-interface DialOwner extends SocketOwner {
-  /** The address has accepted. False: the owner does not need the socket any more. */
-  onDialed(socket: Socket<SocketOwner>, address: Address): boolean;
-  onDialFailed(address: Address, error: ProxyError): void;
-}
-
-/** One connection attempt to one address; owns the socket until the address accepts. */
-class Dial implements SocketOwner {
-  readonly #address: Address;
-  readonly #owner: DialOwner;
-  #isOver = false;
-
-  constructor(address: Address, owner: DialOwner) {
-    this.#address = address;
-    this.#owner = owner;
-  }
-
-  /** Reports the outcome to the owner, never before this call has returned. */
-  begin({ port, tls }: { readonly port: number; readonly tls: Endpoint["tls"] }): void {
-    const { host, unix } = this.#address;
-    const common = {
-      data: this as SocketOwner,
-      socket: tls === null ? plainHandlers : tlsHandlers,
-      ...(tls === null ? {} : { tls: socketTls(tls) }),
-    };
-    try {
-      const opening =
-        unix === null
-          ? Bun.connect<SocketOwner>({ hostname: host, port, ...common })
-          : Bun.connect<SocketOwner>({ unix, ...common } as UnixSocketOptions<SocketOwner>);
-      opening.catch((error: unknown) => this.#fail(failures.refused(error)));
-    } catch (error) {
-      // TLS settings that Bun rejects, such as an invalid CA bundle.
-      queueMicrotask(() => this.#fail(failures.tlsSettings(error)));
-    }
-  }
-
-  #fail(error: ProxyError): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#owner.onDialFailed(this.#address, error);
-  }
-
-  opened(socket: Socket<SocketOwner>): void {
-    this.#isOver = true;
-    socket.data = this.#owner;
-    socket.setNoDelay(true);
-    if (this.#owner.onDialed(socket, this.#address)) return;
-    socket.data = this;
-    socket.terminate();
-  }
-
-  // Events of an unneeded socket.
-
-  onHandshake(): void {}
-
-  received(): void {}
-
-  flush(): void {}
-
-  broken(): void {}
-
-  ended(): void {}
-}
-
-const plainHandlers: SocketHandler<SocketOwner> = {
-  open(socket) {
-    if (socket.data instanceof Dial) socket.data.opened(socket);
-  },
-  data(socket, chunk) {
-    socket.data.received(chunk);
-  },
-  drain(socket) {
-    socket.data.flush();
-  },
-  close(socket, error) {
-    socket.data.ended(error instanceof Error);
-  },
-  error(socket, error) {
-    socket.data.broken(error);
-  },
-};
-
-const tlsHandlers: SocketHandler<SocketOwner> = {
-  ...plainHandlers,
-  handshake(socket, isAuthorized, error) {
-    socket.data.onHandshake(isAuthorized, error);
-  },
-};
-
-/** The options of Bun.connect. It takes the list of ALPN in the form of the wire (RFC 7301 section 3.1). */
-function socketTls({ alpn, ...tls }: NonNullable<Endpoint["tls"]>): SocketTls {
-  if (alpn === undefined) return tls as SocketTls;
-  const list = Buffer.from(`${String.fromCharCode(alpn.length)}${alpn}`, "latin1");
-  return { ...tls, ALPNProtocols: list } as unknown as SocketTls;
-}
-
-type SocketTls = NonNullable<TCPSocketConnectOptions["tls"]>;
 
 /** Sets SNI and the name to verify; an IP address is verified as such. */
 function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {

@@ -47,6 +47,8 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   #interimResponses = 0;
   #interimBytes = 0;
   #isPaused = false;
+  /** A 101 that arrived before the request body was sent. */
+  #earlySwitch: { readonly head: ResponseHead; readonly rest: Buffer } | null = null;
   #now = 0;
 
   /** `connection` may still be connecting. Nothing happens before `start`. */
@@ -97,7 +99,9 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
       return;
     }
     this.#bodyIsSent = true;
-    if (this.#phase === "sending") this.#awaitResponse();
+    const early = this.#earlySwitch;
+    if (early !== null) this.#switchProtocols(early.head, early.rest);
+    else if (this.#phase === "sending") this.#awaitResponse();
   }
 
   #awaitResponse(): void {
@@ -204,6 +208,13 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     // Without a request for it, an upgrade would turn the connection into something other than HTTP.
     if (this.#owner.onUpgraded === undefined)
       throw new ResponseSyntaxError("the target switched protocols without being asked");
+    // The protocol begins behind the whole request (RFC 9110 section 7.8).
+    if (!this.#bodyIsSent) {
+      this.#connection.pause();
+      this.#earlySwitch = { head, rest };
+      return;
+    }
+    if (this.#earlySwitch !== null) this.#connection.resume();
     this.#phase = "done";
     this.#connection.detach();
     this.#owner.onUpgraded(head, this.#connection, rest);

@@ -31,6 +31,8 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
       handling === "dropped" ||
       (sendsId && handling === "id") ||
       (handling === "deadline" && request.callsGrpc) ||
+      // Where the gateway reads messages it supports no compression.
+      (handling === "extensions" && request.stream.switchProtocols === undefined) ||
       (handling === "trusted" ? !isTrusted : named.length > 0 && named.includes(lower)) ||
       edits?.replaces(lower) === true;
     if (!isDropped) continue;
@@ -142,10 +144,11 @@ export function requestHead(
   request: ClientRequest,
   host: string,
   connection: keyof typeof CONNECTION,
+  protocol = "websocket",
 ): string {
   const method = request.upstreamMethod;
   const grpc = request.callsGrpc ? deadlineField(request) : "";
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${CONNECTION[connection]}\r\n`;
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${connection === "upgrade" ? `connection: Upgrade\r\nupgrade: ${protocol}\r\n` : CONNECTION[connection]}\r\n`;
 }
 
 /** The target decides whether the client sends its body. */
@@ -159,12 +162,8 @@ function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
   return `grpc-timeout: ${formatGrpcTimeout(grpcDeadline - performance.now())}\r\n`;
 }
 
-/** What follows the exchange; an upgrade is always to a WebSocket. */
-const CONNECTION = {
-  keep: "",
-  close: "connection: close\r\n",
-  upgrade: "connection: Upgrade\r\nupgrade: websocket\r\n",
-} as const;
+/** What follows the exchange. */
+const CONNECTION = { keep: "", close: "connection: close\r\n", upgrade: "" } as const;
 
 function framing(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {

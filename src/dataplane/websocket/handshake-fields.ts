@@ -10,6 +10,7 @@ const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** The client's request. */
 interface HandshakeRequest {
   readonly upstreamBodyLength: number | null;
+  readonly stream: { readonly switchProtocols?: unknown };
   header(name: string): string | null;
 }
 
@@ -23,7 +24,7 @@ export function handshakeProblem(request: HandshakeRequest): ProxyError | null {
   return null;
 }
 
-/** The header fields of the client's 101 response, for `server.upgrade`; an error when the target's 101 is not valid. */
+/** The header fields of the client's 101 response; an error when the target's 101 is not valid. */
 export function upgradeFields(
   request: HandshakeRequest,
   head: ResponseHead,
@@ -43,7 +44,10 @@ export function upgradeFields(
         protocol = value;
         break;
       case "sec-websocket-extensions":
-        return failures.upgrade("the target chose an extension that was not offered");
+        if (!isOffered(request, value))
+          return failures.upgrade("the target chose an extension that was not offered");
+        passed.push([name, value]);
+        break;
       default:
         passed.push([name, value]);
     }
@@ -60,6 +64,16 @@ export function upgradeFields(
 function acceptOf(key: string): string {
   return createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64");
 }
+
+/** Whether the target was offered all of these extensions: none where the gateway reads messages itself. */
+function isOffered(request: HandshakeRequest, extensions: string): boolean {
+  if (request.stream.switchProtocols === undefined) return false;
+  const offered = extensionNames(request.header("sec-websocket-extensions") ?? "");
+  return extensionNames(extensions).every((name) => offered.includes(name));
+}
+
+const extensionNames = (list: string): string[] =>
+  list.split(",").map((extension) => (extension.split(";", 1)[0] ?? "").trim().toLowerCase());
 
 function offeredProtocols(request: HandshakeRequest): readonly string[] {
   const offered = request.header("sec-websocket-protocol");

@@ -90,6 +90,11 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     options.connection.attach(this);
   }
 
+  /** `rest`: what the target has sent behind its 101. */
+  begin(rest: Buffer): void {
+    if (rest.length > 0) this.received(rest);
+  }
+
   // Events of the client.
 
   clientOpened(client: ClientSocket): void {

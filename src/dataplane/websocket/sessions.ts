@@ -1,7 +1,9 @@
-// The open WebSockets of one worker: counts, watches and drains them; knows no handshake.
+// The open WebSockets and other upgraded connections of one worker: counts, watches and drains them; knows no handshake.
 import type { WebSocketHandler } from "bun";
+import { Tunnel } from "../server/tunnel.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "./frame.ts";
+import type { ReservedBits } from "./frame-follower.ts";
 import type { SessionTimeouts } from "./peer-watch.ts";
 import { type SessionPath, WebSocketSession } from "./session.ts";
 
@@ -24,6 +26,9 @@ export interface WebSocketsOptions {
   readonly timeouts?: WebSocketTimeouts | undefined;
 }
 
+/** Messages on engines that read them; bytes on those that hand their sockets over. */
+export type UpgradedSession = WebSocketSession | Tunnel;
+
 /** A target that has sent 101. */
 export interface UpgradedTarget {
   readonly path: SessionPath;
@@ -33,12 +38,17 @@ export interface UpgradedTarget {
   /** Milliseconds without progress after which a peer that does not read is cut off; 0: no limit. */
   readonly writeTimeout: number;
   /** Upgrades the client's connection; false when the engine cannot. Throws what the engine throws. */
-  readonly switchClient: (session: WebSocketSession) => boolean;
+  readonly switchClient: (session: UpgradedSession) => boolean;
   /** Both sides have closed. */
-  readonly ended: (session: WebSocketSession) => void;
+  readonly ended: (session: UpgradedSession) => void;
+  /** What passes as bytes; null: the engine reads the messages of a WebSocket. */
+  readonly tunnel: {
+    /** The reserved bits of a WebSocket's frames; null: another protocol. */
+    readonly frames: ReservedBits | null;
+  } | null;
 }
 
-/** The WebSockets of one worker. They outlive configuration versions. */
+/** The WebSockets and other upgraded connections of one worker. They outlive configuration versions. */
 export interface WebSockets {
   /** Opens a session between the target and the client; false when the client could not be upgraded. */
   open(target: UpgradedTarget): boolean;
@@ -62,7 +72,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
 
 class SessionSet implements WebSockets {
   readonly #options: WebSocketsOptions;
-  readonly #sessions = new Set<WebSocketSession>();
+  readonly #sessions = new Set<UpgradedSession>();
   readonly #encoder = new FrameEncoder();
   /** Random, so that no peer's own ping equals the gateway's. */
   readonly #pingPayload = Buffer.from(crypto.getRandomValues(new Uint8Array(8)).buffer);
@@ -84,28 +94,34 @@ class SessionSet implements WebSockets {
   }
 
   open(target: UpgradedTarget): boolean {
-    const session = new WebSocketSession({
-      path: target.path,
-      connection: target.connection,
+    const { path, connection, writeTimeout, tunnel, rest } = target;
+    const onEnd = () => {
+      this.#remove(session);
+      target.ended(session);
+    };
+    const options = {
+      path,
+      connection,
       encoder: this.#encoder,
-      writeTimeout: target.writeTimeout,
+      writeTimeout,
       pingPayload: this.#pingPayload,
       now: performance.now(),
-      onEnd: () => {
-        this.#remove(session);
-        target.ended(session);
-      },
-    });
+      onEnd,
+    };
+    const session: UpgradedSession =
+      tunnel === null
+        ? new WebSocketSession(options)
+        : new Tunnel({ ...options, frames: tunnel.frames });
     if (!target.switchClient(session)) return false;
     this.#sessions.add(session);
     this.#startTimer();
     this.#options.onCount(this.#sessions.size);
-    if (target.rest.length > 0) session.received(target.rest);
+    session.begin(rest);
     if (this.#isGoingAway) session.close(closeCodes.goingAway, GOING_AWAY);
     return true;
   }
 
-  #remove(session: WebSocketSession): void {
+  #remove(session: UpgradedSession): void {
     this.#sessions.delete(session);
     this.#options.onCount(this.#sessions.size);
     if (this.#sessions.size > 0) return;

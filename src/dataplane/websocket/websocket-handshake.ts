@@ -2,16 +2,18 @@
 import { failures, type ProxyError } from "../error.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ClientRequest } from "../request/client-request.ts";
-import { finish, respondError, respondRefusal, respondUpgrade } from "../request/respond.ts";
+import { joinUpgraded } from "../request/join-upgraded.ts";
+import { respondError, respondRefusal } from "../request/respond.ts";
 import { UpstreamAttempts } from "../request/upstream-attempts.ts";
-import { exchangeTimeouts, totalTimeout, upstreamHost } from "../request/upstream-request.ts";
+import { totalTimeout, upstreamHost } from "../request/upstream-request.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
-import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
+import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange } from "../upstream/exchange.ts";
 import type { ExchangeOwner } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
+import { reservedBits } from "./frame-follower.ts";
 import { handshakeProblem, upgradeFields } from "./handshake-fields.ts";
 
 /** Largest body of a target's refusal. */
@@ -74,7 +76,11 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     const { per_try_timeout: perTry } = this.policy;
     if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
     // A connection of its own: gateway and target may disagree about the state after a refused upgrade.
-    const connection = new UpstreamConnection(target.endpoint, NO_POOL);
+    const connection = new UpstreamConnection(
+      target.endpoint,
+      NO_POOL,
+      this.request.stream.switchProtocols !== undefined,
+    );
     this.#exchange = new Exchange(connection, target.heads, this);
     this.#exchange.start(inFlight.now());
   }
@@ -100,46 +106,11 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
       return;
     }
     this.attemptCompleted();
-    this.#open(fields, connection, rest);
-  }
-
-  #open(fields: [string, string][], connection: UpstreamConnection, rest: Buffer): void {
-    const { request, route, service } = this;
-    const release = this.detachTarget();
-    try {
-      const isOpen = request.worker.webSockets.open({
-        path: { routeId: route.id, serviceId: service.id, targetId: this.target?.id ?? "" },
-        connection,
-        rest,
-        writeTimeout: exchangeTimeouts(route, service).write,
-        switchClient: (session) => respondUpgrade(this, fields, session),
-        ended: (session) => {
-          release();
-          request.bytesIn = session.bytesIn;
-          request.bytesOut = session.bytesOut;
-          finish(request, 101);
-        },
-      });
-      if (isOpen) this.#end();
-      else {
-        release();
-        this.#refuseClient(connection);
-      }
-    } catch (cause) {
-      release();
-      connection.destroy();
-      const error = failures.upgrade("the target sent a header field that is not valid");
-      this.#respondError({ ...error, cause });
-    }
-  }
-
-  /** Bun upgrades HTTP/1.1 only, and only open connections. */
-  #refuseClient(connection: UpstreamConnection): void {
-    connection.destroy();
-    const isGone = this.request.stream.signal.aborted;
-    this.#respondError(
-      isGone ? failures.clientGone : failures.badRequest("this connection cannot be upgraded"),
-    );
+    const frames = reservedBits(head.headers.get("sec-websocket-extensions"));
+    const parts = { protocol: "websocket", fields, frames, connection, rest };
+    const problem = joinUpgraded(this, this.detachTarget(), parts);
+    if (problem === null) this.#end();
+    else this.#respondError(problem);
   }
 
   onHead(head: ResponseHead): void {
@@ -233,6 +204,3 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     request.worker.inFlight.remove(this);
   }
 }
-
-/** The connection of a handshake never enters the pool. */
-const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };

@@ -57,7 +57,6 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
     {
       info: INFO,
       serve: (stream) => void respond(stream, seen),
-      websocket: { message() {} },
       maxHeadBytes: () => 4096,
       bounds: () => ({ headTimeout: 0, idleTimeout: 1000, writeTimeout: 0 }),
       refused() {},

@@ -1,12 +1,11 @@
 // One HTTP/1.1 connection of our engine: one request at a time, what waits behind it, time limits and the end; knows no route.
-import type { WebSocketHandler } from "bun";
 import { EMPTY_BLOCK } from "../../../http/header-block.ts";
 import { partOf } from "../../../net/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
-import type { ClientSocket, SocketOwner } from "../../listener/loopback-tunnel.ts";
-import { SocketStream } from "../../listener/socket-stream.ts";
+import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
 import type { StreamHandler } from "../bun-stream.ts";
+import type { SwitchedClient } from "../client-stream.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { Http1Body, MAX_DROPPED_BYTES } from "./request-body.ts";
@@ -26,7 +25,6 @@ export interface Http1Bounds {
 export interface Http1Owner {
   readonly info: ConnectionInfo;
   readonly serve: StreamHandler;
-  readonly websocket: WebSocketHandler<never>;
   /** Asked for each head. */
   maxHeadBytes(): number;
   bounds(): Http1Bounds;
@@ -34,8 +32,6 @@ export interface Http1Owner {
   /** The last call. */
   closed(): void;
 }
-
-type AcceptedSocket = ClientSocket & { data: SocketOwner };
 
 /** Bytes that wait behind a request, or of its body, before the gateway stops reading from the client. */
 const MAX_WAITING_BYTES = 65_536;
@@ -59,7 +55,6 @@ export class Http1Connection implements SocketUser, StreamConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
   isGoingAway = false;
-  readonly #accepted: AcceptedSocket;
   readonly #owner: Http1Owner;
   readonly #waiting = new ByteQueue();
   #stream: Http1Stream | null = null;
@@ -68,7 +63,8 @@ export class Http1Connection implements SocketUser, StreamConnection {
   #isRunning = false;
   /** Nothing more is read as a request. */
   #isOver = false;
-  #isUpgraded = false;
+  /** After 101. */
+  #switched: SwitchedClient | null = null;
   #hasRequests = false;
   /** Since when a head is incomplete; 0: none is. */
   #headSince: number;
@@ -78,8 +74,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
   #dropped = 0;
   #unsent = 0;
 
-  constructor(accepted: AcceptedSocket, owner: Http1Owner) {
-    this.#accepted = accepted;
+  constructor(accepted: ClientSocket, owner: Http1Owner) {
     this.#owner = owner;
     this.info = owner.info;
     this.socket = new PeerSocket(accepted, this);
@@ -87,13 +82,10 @@ export class Http1Connection implements SocketUser, StreamConnection {
     this.#idleSince = this.#headSince;
   }
 
-  get websocket(): WebSocketHandler<never> {
-    return this.#owner.websocket;
-  }
-
-  /** Whether a request or WebSocket is served. */
+  /** Whether a request or upgraded connection is served. */
   get isBusy(): boolean {
-    return this.#isUpgraded || this.#stream?.isResponded === false;
+    if (this.#switched !== null) return !this.socket.isFinished;
+    return this.#stream?.isResponded === false;
   }
 
   /** Whether the kernel has all that the client is to get. */
@@ -109,6 +101,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
   // Events of the socket.
 
   received(chunk: Buffer): void {
+    if (this.#switched !== null) return this.#switched.received(chunk);
     if (this.#isOver) return;
     const body = this.#stream?.body ?? null;
     if (body !== null && !body.isComplete) {
@@ -120,11 +113,13 @@ export class Http1Connection implements SocketUser, StreamConnection {
   }
 
   drained(): void {
+    if (this.#switched !== null) return this.#switched.drained();
     this.#stream?.drained();
     this.#advance();
   }
 
   ended(): void {
+    if (this.#switched !== null) return this.#switched.ended();
     const stream = this.#stream;
     if (stream === null || stream.isResponded) return this.#finish();
     // Half a body is no request.
@@ -133,12 +128,13 @@ export class Http1Connection implements SocketUser, StreamConnection {
     stream.closeAfterResponse();
   }
 
-  closed(): void {
+  closed(isReset: boolean): void {
     this.#isOver = true;
     this.#waiting.clear();
+    this.#switched?.closed(isReset);
     this.#stream?.connectionClosed();
     this.#stream = null;
-    if (!this.#isUpgraded) this.#owner.closed();
+    this.#owner.closed();
   }
 
   // Requests.
@@ -231,21 +227,18 @@ export class Http1Connection implements SocketUser, StreamConnection {
     else this.#advance();
   }
 
-  upgraded(): { readonly stream: SocketStream; readonly rest: Buffer } {
+  switched(client: SwitchedClient): void {
     this.#isOver = true;
-    this.#isUpgraded = true;
     this.#stream = null;
-    const rest = Buffer.from(this.#waiting.bytes);
+    this.#switched = client;
+    const early = Buffer.from(this.#waiting.bytes);
     this.#waiting.clear();
-    const stream = new SocketStream(this.#accepted);
-    this.#accepted.data = stream;
-    stream.on("close", () => this.#owner.closed());
-    return { stream, rest };
+    client.switched(this.socket, early);
   }
 
   /** Reads on, unless enough waits; and watches over an incomplete head. */
   #readOn(): void {
-    if (this.#isUpgraded) return;
+    if (this.#switched !== null) return;
     if (!this.#isFree) this.#headSince = 0;
     else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = performance.now();
@@ -277,9 +270,8 @@ export class Http1Connection implements SocketUser, StreamConnection {
 
   /** Called about once a second. */
   tick(now: number): void {
-    if (this.#isUpgraded) return;
     this.socket.tick(now);
-    if (this.socket.isClosed) return;
+    if (this.socket.isClosed || this.#switched !== null) return;
     const unsent = this.socket.heldBytes;
     // A client that reads slowly is not idle.
     if (unsent !== this.#unsent) this.#idleSince = now;
@@ -310,7 +302,6 @@ export class Http1Connection implements SocketUser, StreamConnection {
 
   /** Closes at once. */
   close(): void {
-    if (this.#isUpgraded) this.#accepted.terminate();
-    else this.socket.destroy();
+    this.socket.destroy();
   }
 }

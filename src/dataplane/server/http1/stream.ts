@@ -1,13 +1,10 @@
 // One HTTP/1.1 request of our engine as a ClientStream, with its response as bytes; knows no route and no parser.
 import { createHash } from "node:crypto";
-import type { WebSocketHandler } from "bun";
 import type { HeaderBlock } from "../../../http/header-block.ts";
 import { releaseBuffers } from "../../buffer-release.ts";
 import type { BodySource } from "../../client-body.ts";
 import type { ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
-import type { SocketStream } from "../../listener/socket-stream.ts";
-import { ServerSocket } from "../../websocket/server-socket.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -15,6 +12,7 @@ import type {
   EngineFeatures,
   FieldPairs,
   OutgoingHead,
+  SwitchedClient,
 } from "../client-stream.ts";
 import type { PeerSocket } from "../peer-socket.ts";
 import type { Http1Body } from "./request-body.ts";
@@ -25,14 +23,14 @@ import { Http1Writer, linesOf, oneChunk, responseHead, upgradeLines } from "./re
 export interface StreamConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
-  readonly websocket: WebSocketHandler<never>;
   readonly isGoingAway: boolean;
   /** The response was handed over. */
   responded(keepsConnection: boolean): void;
-  /** The socket is a WebSocket's from now on; with what has arrived of it. */
-  upgraded(): { readonly stream: SocketStream; readonly rest: Buffer };
+  /** The socket is the client's from now on. */
+  switched(client: SwitchedClient): void;
 }
 
+const WEBSOCKET = "websocket";
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const FEATURES: Record<"1.0" | "1.1" | "trailers", EngineFeatures> = {
@@ -211,26 +209,33 @@ export class Http1Stream implements ClientStream {
     this.#connection.responded(this.#keepsConnection);
   }
 
-  upgrade(fields: readonly (readonly [string, string])[], session: object): boolean {
+  /** `switchProtocols` is all that it needs. */
+  upgrade(): boolean {
+    return false;
+  }
+
+  switchProtocols(protocol: string, fields: FieldPairs, client: SwitchedClient): boolean {
     const connection = this.#connection;
-    const isWebSocket = this.head.upgrade?.toLowerCase() === "websocket";
-    if (!isWebSocket || this.#hasBegun || connection.socket.isClosed) return false;
+    const { socket } = connection;
+    // The protocol begins behind the whole request (RFC 9110 section 7.8).
+    const isWhole = this.body === null || this.body.isComplete;
+    if (this.head.upgrade === null || this.#hasBegun || socket.isClosed || !isWhole) return false;
     // Throws for fields that are not valid.
     const headers = new Headers(fields as [string, string][]);
-    const accept = createHash("sha1")
-      .update(`${this.fields.get("sec-websocket-key")}${ACCEPT_SUFFIX}`)
-      .digest("base64");
     this.#hasBegun = true;
     this.isResponded = true;
-    const { stream, rest } = connection.upgraded();
-    stream.write(
-      Buffer.from(
-        `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n${upgradeLines(headers)}\r\n`,
-        "latin1",
-      ),
+    socket.writeText(
+      `HTTP/1.1 101 Switching Protocols\r\nupgrade: ${protocol}\r\nconnection: Upgrade\r\n${this.#acceptLine(protocol)}${upgradeLines(headers)}\r\n`,
     );
-    new ServerSocket(stream, connection.websocket, { session, rest });
+    connection.switched(client);
     return true;
+  }
+
+  /** RFC 6455 section 4.2.2. */
+  #acceptLine(protocol: string): string {
+    if (protocol !== WEBSOCKET) return "";
+    const key = this.fields.get("sec-websocket-key");
+    return `sec-websocket-accept: ${createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64")}\r\n`;
   }
 
   abort(): void {

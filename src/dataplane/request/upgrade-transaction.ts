@@ -1,0 +1,81 @@
+// Proxies a request that asks for an upgrade to another protocol than WebSocket (RFC 9110 section 7.8); knows nothing of that protocol.
+import { connectionOptions } from "../../http/hop-by-hop.ts";
+import { failures, type ProxyError } from "../error.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
+import { Exchange } from "../upstream/exchange.ts";
+import { requestHead } from "../upstream/request-writer.ts";
+import type { ResponseHead } from "../upstream/response-head.ts";
+import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
+import type { ClientRequest } from "./client-request.ts";
+import { joinUpgraded } from "./join-upgraded.ts";
+import { ProxyTransaction } from "./proxy-transaction.ts";
+import type { BodyState } from "./upstream-attempts.ts";
+import { upstreamHost } from "./upstream-request.ts";
+
+const PROTOCOL = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:\/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?$/;
+/** More requests would follow, past routes and plugins; and WebSockets have a handshake of their own. */
+const NOT_PASSED = /^(?:h2c?|http|tls|websocket)(?:\/|$)/i;
+
+/** The protocols that the client and this gateway would switch to, as the value of Upgrade; null: none. */
+export function upgradeProtocols(request: ClientRequest): string | null {
+  const { upgrade, connectionField, upstreamMethod, stream } = request;
+  if (upgrade === null || stream.switchProtocols === undefined || stream.httpVersion !== "1.1")
+    return null;
+  if (upstreamMethod !== "GET" && upstreamMethod !== "POST") return null;
+  if (!connectionOptions(connectionField).includes("upgrade")) return null;
+  const passed = listOf(upgrade).filter((name) => PROTOCOL.test(name) && !NOT_PASSED.test(name));
+  return passed.length === 0 ? null : passed.join(", ");
+}
+
+const listOf = (value: string): string[] => value.split(",").map((name) => name.trim());
+
+/** A response other than 101 is an ordinary one. */
+export class UpgradeTransaction extends ProxyTransaction {
+  readonly #protocols: string;
+
+  /** `protocols`: of `upgradeProtocols`. Call `writeUpstreamFields` before. */
+  constructor(
+    request: ClientRequest,
+    parts: { readonly route: RouteRuntime; readonly service: ServiceRuntime },
+    protocols: string,
+  ) {
+    super(request, parts.route, parts.service);
+    this.#protocols = protocols;
+  }
+
+  /** A connection of its own: gateway and target may disagree about the state after a refused upgrade. */
+  protected override openExchange(owner: ExchangeOwner, target: TargetRuntime): UpstreamExchange {
+    const connection = new UpstreamConnection(target.endpoint, NO_POOL, true);
+    return new Exchange(connection, target.heads, owner);
+  }
+
+  override requestHead(): string {
+    const { request, target } = this;
+    const host = target === null ? "" : upstreamHost(this, target);
+    return requestHead(request, host, "upgrade", this.#protocols);
+  }
+
+  /** A request that reached the target may have begun something there: only unsent ones are retried. */
+  override pauseAfterFailure(error: ProxyError, body: BodyState): number | null {
+    return error.retry === "always" ? super.pauseAfterFailure(error, body) : null;
+  }
+
+  onUpgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
+    this.attemptResponded(101);
+    const offered = listOf(this.#protocols.toLowerCase());
+    const chosen = head.upgrade ?? "";
+    if (!listOf(chosen.toLowerCase()).every((name) => offered.includes(name))) {
+      connection.destroy();
+      this.onFailed(failures.upgrade("the target switched to a protocol that was not offered"));
+      return;
+    }
+    this.attemptCompleted();
+    const fields: [string, string][] = [...head.headers];
+    const parts = { protocol: chosen, fields, frames: null, connection, rest };
+    const problem = joinUpgraded(this, this.detachTarget(), parts);
+    if (problem === null) this.leave();
+    else this.onFailed(problem);
+  }
+}
