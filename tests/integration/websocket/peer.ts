@@ -82,8 +82,8 @@ export class Peer {
     socket.on("error", () => {});
   }
 
-  static async client(port: number): Promise<Peer> {
-    const socket = connect(port, "127.0.0.1");
+  static async client(port: number, allowHalfOpen = false): Promise<Peer> {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen });
     const peer = new Peer(socket, true);
     await new Promise((resolve, reject) => {
       socket.once("connect", resolve);
@@ -222,8 +222,8 @@ export class ManualTarget {
     this.#server = server;
   }
 
-  static async start(): Promise<ManualTarget> {
-    const server = createServer({ noDelay: true });
+  static async start(allowHalfOpen = false): Promise<ManualTarget> {
+    const server = createServer({ noDelay: true, allowHalfOpen });
     const target = new ManualTarget(server);
     server.on("connection", (socket) => target.#peers.push(new Peer(socket, false)));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -28,19 +28,24 @@ export async function startScene(
     readonly listener?: Parameters<typeof startDataPlane>[0]["listener"];
     readonly webSocketTimeouts?: Parameters<typeof startDataPlane>[0]["webSocketTimeouts"];
     readonly settings?: Parameters<typeof startDataPlane>[0]["settings"];
+    readonly plugins?: Parameters<typeof startDataPlane>[0]["plugins"];
+    /** Both ends may send FIN and read on. Default: they close then. */
+    readonly allowHalfOpen?: boolean;
   } = {},
 ): Promise<Scene> {
-  const target = await ManualTarget.start();
+  const { allowHalfOpen = false } = options;
+  const target = await ManualTarget.start(allowHalfOpen);
   const gateway = await startDataPlane({
     services: [{ name: "app", targets: [{ port: target.port }], ...options.service }],
     routes: [{ name: "all", service_id: "app", ...options.route }],
     webSocketTimeouts: options.webSocketTimeouts,
     ...(options.listener === undefined ? {} : { listener: options.listener }),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
+    ...(options.plugins === undefined ? {} : { plugins: options.plugins }),
   });
   const clients: Peer[] = [];
   const knock = async (request = handshake()) => {
-    const client = await Peer.client(gateway.port);
+    const client = await Peer.client(gateway.port, allowHalfOpen);
     clients.push(client);
     client.write(request);
     const origin = await target.connection();
