@@ -6,6 +6,9 @@ export const engines = ["standard", "full", "sluice"] as const;
 /** The engine of plaintext listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
 export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
 
+/** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
+export const hasTunnels = testedEngine === "sluice";
+
 export type Engine = (typeof engines)[number];
 
 /** Whether a streamed response of that engine has its Content-Length, as a buffered one has. */

@@ -247,12 +247,8 @@ describe.each(senders)("the gateway's own frames to the end that is not the %s",
     const [from, to] = sender === "client" ? [client, origin] : [origin, client];
     const [begin, end] = parts(sender === "client");
     from.write(begin);
-    // The one that waits for its frame is silent, and the sender is pinged: time passes.
-    for (let pings = 0; pings < 2; pings++) {
-      const ping = await from.frame();
-      expect(ping).toMatchObject({ opcode: opcodes.ping });
-      from.send(opcodes.pong, ping.payload);
-    }
+    // The sender is silent as well, and nothing is in the way of its ping.
+    expect(await from.frame()).toMatchObject({ opcode: opcodes.ping });
     expect(to.pending.length).toBe(begin.length);
     from.write(end);
     expect((await to.frame()).payload.equals(Buffer.alloc(1000, 7))).toBe(true);

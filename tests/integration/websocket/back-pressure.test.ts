@@ -1,5 +1,6 @@
 // A side that does not read stops the other one: the gateway's buffers are bounded, and nothing is lost.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { hasTunnels } from "../../support/engines.ts";
 import { eventually } from "../../support/poll.ts";
 import { closePayload, frameBytes, opcodes, type Peer } from "./peer.ts";
 import { type Scene, startScene } from "./scene.ts";
@@ -92,7 +93,8 @@ test("a target that does not read pauses the client, and gets everything once it
   await origin.ended();
 });
 
-test("a client that sends pings and reads no pongs is paused", async () => {
+// Where the gateway itself sends pongs.
+test.skipIf(hasTunnels)("a client that sends pings and reads no pongs is paused", async () => {
   const { client, origin } = await scene.open();
   client.socket.pause();
   const pings = Buffer.concat(
@@ -129,6 +131,7 @@ test("data queued for a slow client arrives before the target's Close", async ()
   origin.send(opcodes.close, closePayload(4000, "late"));
   await readNumbered(client, BACKLOG);
   expect(await client.closeFrame()).toEqual([4000, "late"]);
+  client.send(opcodes.close, closePayload(4000, "late"));
   await origin.ended();
   await eventually(() => scene.openCount() === 0);
 });
