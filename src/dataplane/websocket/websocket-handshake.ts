@@ -76,11 +76,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     const { per_try_timeout: perTry } = this.policy;
     if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
     // A connection of its own: gateway and target may disagree about the state after a refused upgrade.
-    const connection = new UpstreamConnection(
-      target.endpoint,
-      NO_POOL,
-      this.request.stream.switchProtocols !== undefined,
-    );
+    const connection = new UpstreamConnection(target.endpoint, NO_POOL);
     this.#exchange = new Exchange(connection, target.heads, this);
     this.#exchange.start(inFlight.now());
   }
