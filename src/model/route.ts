@@ -366,16 +366,12 @@ export const routeInput = t.Object(
         },
       }),
     ),
-    websocket: flag(
-      true,
-      "Whether to proxy WebSocket handshakes and, on the engine sluice, other upgrades",
-      {
-        title: "WebSocket",
-        help: "Allows upgrades to WebSocket, as chats and dashboards use",
-        group: "forward",
-        order: 2,
-      },
-    ),
+    websocket: flag(true, "Whether to proxy WebSocket handshakes and other upgrades", {
+      title: "WebSocket",
+      help: "Allows upgrades to WebSocket, as chats and dashboards use",
+      group: "forward",
+      order: 2,
+    }),
     enabled: flag(true, "Whether the router uses the route", {
       help: "Off: it matches no request",
     }),

@@ -1,8 +1,10 @@
 // Joins a client with a target that has sent 101; knows no handshake and no frame.
 import { failures, type ProxyError } from "../error.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
+import type { FieldPairs } from "../server/client-stream.ts";
+import { Tunnel } from "../server/tunnel.ts";
 import type { ReservedBits } from "../websocket/frame-follower.ts";
-import { finish, respondUpgrade, type UpstreamOutcome } from "./respond.ts";
+import { finish, upgradeFields, type UpstreamOutcome } from "./respond.ts";
 import type { UpstreamAttempts } from "./upstream-attempts.ts";
 
 /** What the target has sent, and what it means. */
@@ -10,7 +12,7 @@ export interface Upgraded {
   /** As the client gets it in Upgrade. */
   readonly protocol: string;
   /** The fields of the client's 101 besides those of the connection. */
-  readonly fields: [string, string][];
+  readonly fields: FieldPairs;
   /** The reserved bits of a WebSocket's frames; null: another protocol. */
   readonly frames: ReservedBits | null;
   readonly connection: UpstreamConnection;
@@ -36,7 +38,12 @@ export function joinUpgraded(
       rest,
       writeTimeout: timeouts.write,
       tunnel: stream.switchProtocols === undefined ? null : { frames },
-      switchClient: (session) => respondUpgrade(attempts, { protocol, fields }, session),
+      switchClient(session) {
+        const all = upgradeFields(attempts, fields);
+        return session instanceof Tunnel
+          ? stream.switchProtocols?.(protocol, all, session) === true
+          : stream.upgrade(all, session);
+      },
       ended: (session) => {
         release();
         request.bytesIn += session.bytesIn;

@@ -22,13 +22,12 @@ import type {
   BodyReader,
   BodyWriter,
   ClientStream,
+  FieldPairs,
   OutgoingHead,
 } from "../server/client-stream.ts";
-import { Tunnel } from "../server/tunnel.ts";
 import { addStickyCookie } from "../sticky.ts";
 import { IdentifiedHead } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import type { UpgradedSession } from "../websocket/sessions.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { failureTrailers, trailersOnly } from "./grpc-call.ts";
@@ -533,20 +532,14 @@ export function respondRefusal(
   respondLocal(request, response, { source: "upstream" });
 }
 
-/** Upgrades the client's connection; false when the engine cannot. Throws TypeError when a header field is not valid. */
-export function respondUpgrade(
-  outcome: UpstreamOutcome,
-  { protocol, fields }: { readonly protocol: string; readonly fields: [string, string][] },
-  session: UpgradedSession,
-): boolean {
+/** The fields of a target's 101 with those of the gateway, for the client. */
+export function upgradeFields(outcome: UpstreamOutcome, fields: FieldPairs): FieldPairs {
   const { request, service } = outcome;
+  const own: [string, string][] = [];
   const cookie = service.sticky === null ? null : outcome.stickyCookie();
-  if (cookie !== null) fields.push(["Set-Cookie", cookie]);
-  if (request.sendsId) fields.push([ID_FIELD, request.id]);
-  fields.push(...debugFieldsOf(request));
-  return session instanceof Tunnel
-    ? (request.stream.switchProtocols?.(protocol, fields, session) ?? false)
-    : request.stream.upgrade(fields, session);
+  if (cookie !== null) own.push(["Set-Cookie", cookie]);
+  if (request.sendsId) own.push([ID_FIELD, request.id]);
+  return [...fields, ...own, ...debugFieldsOf(request)];
 }
 
 // Headers of the gateway on each response.

@@ -54,7 +54,7 @@ export class UpgradeTransaction extends ProxyTransaction {
   override requestHead(): string {
     const { request, target } = this;
     const host = target === null ? "" : upstreamHost(this, target);
-    return requestHead(request, host, "upgrade", this.#protocols);
+    return requestHead(request, host, { upgrade: this.#protocols });
   }
 
   /** A request that reached the target may have begun something there: only unsent ones are retried. */
@@ -72,8 +72,7 @@ export class UpgradeTransaction extends ProxyTransaction {
       return;
     }
     this.attemptCompleted();
-    const fields: [string, string][] = [...head.headers];
-    const parts = { protocol: chosen, fields, frames: null, connection, rest };
+    const parts = { protocol: chosen, fields: [...head.headers], frames: null, connection, rest };
     const problem = joinUpgraded(this, this.detachTarget(), parts);
     if (problem === null) this.leave();
     else this.onFailed(problem);

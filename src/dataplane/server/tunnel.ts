@@ -191,7 +191,8 @@ export class Tunnel implements SwitchedClient {
   readonly #options: TunnelOptions;
   readonly #target: UpstreamConnection;
   #client: PeerSocket | null = null;
-  #early: Buffer = Buffer.alloc(0);
+  /** What the client has sent behind its request. */
+  #early: Buffer | null = null;
   #up: Flow | null = null;
   #down: Flow | null = null;
   #isClientClosed = false;
@@ -258,8 +259,8 @@ export class Tunnel implements SwitchedClient {
     // The 101 itself may wait for the client.
     if (client.heldBytes > 0) down.pause();
     if (rest.length > 0) down.received(rest);
-    if (this.#early.length > 0) up.received(this.#early);
-    this.#early = rest.subarray(0, 0);
+    if (this.#early !== null && this.#early.length > 0) up.received(this.#early);
+    this.#early = null;
     if (client.isClosed) this.closed();
     else if (client.hasEnded) this.ended();
     this.#settle();

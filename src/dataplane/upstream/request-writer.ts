@@ -143,12 +143,11 @@ function bodyLengthOf(request: ClientRequest): number | null {
 export function requestHead(
   request: ClientRequest,
   host: string,
-  connection: keyof typeof CONNECTION,
-  protocol = "websocket",
+  connection: "keep" | "close" | { readonly upgrade: string },
 ): string {
   const method = request.upstreamMethod;
   const grpc = request.callsGrpc ? deadlineField(request) : "";
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${connection === "upgrade" ? `connection: Upgrade\r\nupgrade: ${protocol}\r\n` : CONNECTION[connection]}\r\n`;
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${connectionLines(connection)}\r\n`;
 }
 
 /** The target decides whether the client sends its body. */
@@ -163,7 +162,11 @@ function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
 }
 
 /** What follows the exchange. */
-const CONNECTION = { keep: "", close: "connection: close\r\n", upgrade: "" } as const;
+function connectionLines(connection: Parameters<typeof requestHead>[2]): string {
+  if (connection === "keep") return "";
+  if (connection === "close") return "connection: close\r\n";
+  return `connection: Upgrade\r\nupgrade: ${connection.upgrade}\r\n`;
+}
 
 function framing(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {

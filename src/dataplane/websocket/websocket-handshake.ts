@@ -86,7 +86,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   override requestHead(): string {
     const { request, target } = this;
     const host = target === null ? "" : upstreamHost(this, target);
-    return requestHead(request, host, "upgrade");
+    return requestHead(request, host, { upgrade: "websocket" });
   }
 
   // Events of the exchange.
