@@ -9,7 +9,7 @@ import { type ScriptedScene, startScriptedScene } from "../../support/scripted-s
 import { bodyRules } from "./rfc9112-bodies.ts";
 import { connectionRules } from "./rfc9112-connections.ts";
 import { messageRules } from "./rfc9112-messages.ts";
-import { type Expected, type Rule } from "./rfc9112-rule.ts";
+import type { Expected, Rule } from "./rfc9112-rule.ts";
 
 const rules = [...messageRules, ...bodyRules, ...connectionRules].map(
   (rule) => [rule.section, rule.rule, rule] as const,
