@@ -1,7 +1,7 @@
 // A request body as it arrives, with its read timeout and minimum rate; knows no target and no plugin.
 import type { GrpcMessages } from "../http/grpc.ts";
 import { failures, type ProxyError } from "./error.ts";
-import type { FieldPairs } from "./server/client-stream.ts";
+import type { FieldPairs } from "../http/fields.ts";
 
 /** Limits on reading a request body. */
 export interface BodyReadLimits {

@@ -1,5 +1,8 @@
 // The syntax of header field names and values; knows no particular field.
 
+/** Header fields in order, names as received; a repeated name stands for a list. */
+export type FieldPairs = readonly (readonly [name: string, value: string])[];
+
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Names that no application confuses with another name. */
 const PLAIN_NAME = /^[0-9a-z-]*$/;

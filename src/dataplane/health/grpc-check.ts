@@ -1,6 +1,6 @@
 // The messages of grpc.health.v1.Health/Check, by hand (github.com/grpc/grpc/blob/master/doc/health-checking.md); knows no connection.
 import type { FailureText } from "../../shared-memory/target-health.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 
 export const GRPC_CHECK_PATH = "/grpc.health.v1.Health/Check";
 

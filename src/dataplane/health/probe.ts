@@ -1,7 +1,7 @@
 // One active check of one target, from connecting to the result; knows no schedule and no health state.
 import type { Failure } from "../../shared-memory/target-health.ts";
 import type { ProxyError } from "../error.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import { failureOf } from "../request/upstream-attempts.ts";
 import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";

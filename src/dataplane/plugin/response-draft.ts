@@ -1,9 +1,8 @@
 // The response that plugins may change before it goes to the client; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/context.ts";
 import type { BodySource } from "../../pdk/response.ts";
-import { isFieldValue, isToken } from "../../http/fields.ts";
+import { type FieldPairs, isFieldValue, isToken } from "../../http/fields.ts";
 import type { ProxyError } from "../error.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
 import {
   applyEdits,
   type EditedFields,

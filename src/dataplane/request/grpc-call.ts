@@ -12,7 +12,7 @@ import { titleOf } from "../error-page.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { ExchangeTimeouts } from "../upstream/transport.ts";

@@ -1,7 +1,7 @@
 // Joins a client with a target that has sent 101; knows no handshake and no frame.
 import { failures, type ProxyError } from "../error.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import { Tunnel } from "../server/tunnel.ts";
 import type { ReservedBits } from "../websocket/frame-follower.ts";
 import { finish, upgradeFields, type UpstreamOutcome } from "./respond.ts";

@@ -18,11 +18,11 @@ import {
   ResponseDraft,
   type TransformPipe,
 } from "../plugin/response-draft.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type {
   BodyReader,
   BodyWriter,
   ClientStream,
-  FieldPairs,
   OutgoingHead,
 } from "../server/client-stream.ts";
 import { addStickyCookie } from "../sticky.ts";

@@ -1,4 +1,5 @@
 // The contract between a server engine and the request path: one client request and its response; knows no engine and no route.
+import type { FieldPairs } from "../../http/fields.ts";
 import type { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ProxyError } from "../error.ts";
@@ -14,9 +15,6 @@ export interface EngineFeatures {
   /** Interim responses reach the client. */
   readonly hasInterim: boolean;
 }
-
-/** Header fields in order, names as received; a repeated name stands for a list. */
-export type FieldPairs = readonly (readonly [name: string, value: string])[];
 
 /** The head of a response as an engine sends it. */
 export interface OutgoingHead {

@@ -7,12 +7,12 @@ import { bufferRelease } from "../buffer-release.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type {
   BodyReader,
   BodyWriter,
   ClientStream,
   EngineFeatures,
-  FieldPairs,
   OutgoingHead,
 } from "./client-stream.ts";
 import type { RequestFields } from "./http2-fields.ts";

@@ -9,12 +9,12 @@ import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type {
   BodyReader,
   BodyWriter,
   ClientStream,
   EngineFeatures,
-  FieldPairs,
   OutgoingHead,
 } from "./client-stream.ts";
 import { normalTarget } from "../../http/request-target.ts";

@@ -1,6 +1,6 @@
 // Translates heads between HTTP/1.1 text and HTTP/2 fields, strictly (RFC 9113 section 8); knows no stream.
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import { type ResponseHead, valueBetween } from "./response-head.ts";
 import type { HeadCache } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";

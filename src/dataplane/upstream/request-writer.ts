@@ -4,7 +4,7 @@ import { namesLoop } from "../../http/cdn-loop.ts";
 import { fieldName } from "../../http/field-name.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 /**

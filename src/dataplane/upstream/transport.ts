@@ -1,6 +1,6 @@
 // The contract between the request path and an upstream transport: one request to a target and its response; knows no protocol.
 import type { ProxyError } from "../error.ts";
-import type { FieldPairs } from "../server/client-stream.ts";
+import type { FieldPairs } from "../../http/fields.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { ResponseHead } from "./response-head.ts";

@@ -3,7 +3,7 @@ import type { BodySource } from "../../../src/dataplane/client-body.ts";
 import { ClientBody, NO_READ_LIMITS } from "../../../src/dataplane/client-body.ts";
 import type { ProxyError } from "../../../src/dataplane/error.ts";
 import { FixedAddress } from "../../../src/dataplane/names/addresses.ts";
-import type { FieldPairs } from "../../../src/dataplane/server/client-stream.ts";
+import type { FieldPairs } from "../../../src/http/fields.ts";
 import { Http1Transport } from "../../../src/dataplane/upstream/exchange.ts";
 import { Http2Transport } from "../../../src/dataplane/upstream/http2-exchange.ts";
 import { SessionPool } from "../../../src/dataplane/upstream/http2-pool.ts";

@@ -1,6 +1,6 @@
 // One HTTP/1.1 connection of our engine: one request at a time, what waits behind it, time limits and the end; knows no route.
 import { EMPTY_BLOCK } from "../../../http/header-block.ts";
-import { partOf } from "../../../net/bytes.ts";
+import { partOf } from "../../../http/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/loopback-tunnel.ts";

@@ -1,8 +1,8 @@
 // The body of one HTTP/1.1 request as it arrives: its framing (RFC 9112 section 6) and what waits to be read; knows no socket.
-import { partOf } from "../../../net/bytes.ts";
+import { partOf } from "../../../http/bytes.ts";
 import type { BodySource } from "../../client-body.ts";
 import { BodyProblem, failures } from "../../error.ts";
-import type { FieldPairs } from "../client-stream.ts";
+import type { FieldPairs } from "../../../http/fields.ts";
 import { ChunkedDecoder } from "../../upstream/chunked-decoder.ts";
 import { CHUNKED } from "./request-parser.ts";
 

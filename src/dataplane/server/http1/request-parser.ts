@@ -2,7 +2,7 @@
 import { type FieldName, fieldNameIn, KNOWN } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget } from "../../../http/request-target.ts";
-import { latin1 } from "../../../net/bytes.ts";
+import { latin1 } from "../../../http/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */

@@ -2,7 +2,8 @@
 import { STATUS_CODES } from "node:http";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import { bufferRelease } from "../../buffer-release.ts";
-import type { BodyReader, BodyWriter, FieldPairs, OutgoingHead } from "../client-stream.ts";
+import type { FieldPairs } from "../../../http/fields.ts";
+import type { BodyReader, BodyWriter, OutgoingHead } from "../client-stream.ts";
 import type { PeerSocket } from "../peer-socket.ts";
 
 /** Fields of the connection, which the engine writes itself. */

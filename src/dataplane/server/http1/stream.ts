@@ -5,12 +5,12 @@ import { releaseBuffers } from "../../buffer-release.ts";
 import type { BodySource } from "../../client-body.ts";
 import type { ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import type { FieldPairs } from "../../../http/fields.ts";
 import type {
   BodyReader,
   BodyWriter,
   ClientStream,
   EngineFeatures,
-  FieldPairs,
   OutgoingHead,
   SwitchedClient,
 } from "../client-stream.ts";
