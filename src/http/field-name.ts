@@ -97,11 +97,13 @@ const SLOTS = 1024;
 const slots: (FieldName | undefined)[] = new Array(SLOTS).fill(undefined);
 const slotBytes: Uint8Array[] = new Array(SLOTS).fill(new Uint8Array(0));
 
-/** The name in `bytes` from `start` to `end`; `hash`: of all its bytes. As `fieldName`, without a string for a known one. */
-export function fieldNameIn(bytes: Buffer, start: number, end: number, hash: number): FieldName {
+/** The name in `bytes` from `start` to `end`. As `fieldName`, without a string for one of the last names. */
+export function fieldNameIn(bytes: Buffer, start: number, end: number): FieldName {
+  let hash = 0;
+  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] ?? 0)) | 0;
   const slot = hash & (SLOTS - 1);
   const known = slots[slot];
-  if (known !== undefined && isEqual(bytes, start, end, slotBytes[slot])) return known;
+  if (known?.sent.length === end - start && isAt(bytes, start, slotBytes[slot])) return known;
   const name = fieldName(latin1(bytes, start, end));
   if (end - start <= MAX_NAME_LENGTH) {
     slots[slot] = name;
@@ -110,8 +112,7 @@ export function fieldNameIn(bytes: Buffer, start: number, end: number, hash: num
   return name;
 }
 
-function isEqual(bytes: Buffer, start: number, end: number, other: Uint8Array = NONE): boolean {
-  if (other.length !== end - start) return false;
+function isAt(bytes: Buffer, start: number, other: Uint8Array = NONE): boolean {
   for (let at = 0; at < other.length; at++) if (bytes[start + at] !== other[at]) return false;
   return true;
 }

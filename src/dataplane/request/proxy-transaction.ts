@@ -78,10 +78,7 @@ export class ProxyTransaction
 
   #attempt(): void {
     const target = this.startAttempt();
-    if (target === null) {
-      this.#respondError(this.noTarget);
-      return;
-    }
+    if (target === null) return this.#respondError(this.noTarget);
     const { inFlight } = this.request.worker;
     const perTry = this.policy.per_try_timeout;
     if (perTry > 0 && this.grpc === null) this.#tryDeadline = inFlight.now() + perTry;

@@ -163,16 +163,10 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
     if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
     at += 2;
     const nameStart = at;
-    let hash = 0;
-    while (at < end) {
-      const byte = bytes[at] ?? 0;
-      if ((classOf(byte) & TOKEN) === 0) break;
-      hash = (Math.imul(hash, 31) + byte) | 0;
-      at++;
-    }
+    while (at < end && (classOf(bytes[at]) & TOKEN) !== 0) at++;
     if (at === nameStart) break;
     if (at >= end || bytes[at] !== COLON) return null;
-    names.push(fieldNameIn(bytes, nameStart, at, hash));
+    names.push(fieldNameIn(bytes, nameStart, at));
     at++;
     if (bytes[at] === SPACE) at++;
     else isPlain = false;
