@@ -234,6 +234,34 @@ describe("a client that has sent FIN", () => {
     expect(answers[0]).toMatchObject({ status: 200, body: "halfrest", isComplete: true });
   });
 
+  test.each([
+    ["nothing", ""],
+    ["half a head", "GET /half HTTP/1.1\r\nHo"],
+    ["half a body", "POST /half HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf"],
+  ])("gets the responses to all its requests, with %s behind them", async (_, half) => {
+    const before = scene.origin.requests.length;
+    scene.origin.answer = async ({ target }) => {
+      await new Promise(setImmediate);
+      return reply(target);
+    };
+    const client = await connectRaw({ port: scene.port });
+    const body = "POST /3 HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
+    client.write(`${get("/1")}${get("/2")}${body}${half}`);
+    client.end();
+    const { answers } = read(await client.untilClosed(), true);
+    expect(answers.map((answer) => answer.body)).toEqual(["/1", "/2", "/3"]);
+    expect(scene.origin.requests.slice(before).map(({ target }) => target)).toEqual([
+      "/1",
+      "/2",
+      "/3",
+    ]);
+    expect(answers.map((answer) => answer.header("connection"))).toEqual([
+      null,
+      null,
+      half === "" ? "close" : null,
+    ]);
+  });
+
   test("half a body is no request: nothing complete reaches the target", async () => {
     const before = scene.origin.requests.length;
     const client = await connectRaw({ port: scene.port });

@@ -121,11 +121,13 @@ export class Http1Connection implements SocketUser, StreamConnection {
   ended(): void {
     if (this.#switched !== null) return this.#switched.ended();
     const stream = this.#stream;
-    if (stream === null || stream.isResponded) return this.#finish();
+    if (stream === null) return this.#advance();
+    if (stream.isResponded) return this.#finish();
     // Half a body is no request.
     if (stream.body?.isComplete === false) return this.socket.destroy();
     this.#endedAt = performance.now();
-    stream.closeAfterResponse();
+    // Whole requests may wait behind this one.
+    if (this.#waiting.length === 0) stream.closeAfterResponse();
   }
 
   closed(isReset: boolean): void {
@@ -150,6 +152,8 @@ export class Http1Connection implements SocketUser, StreamConnection {
     } finally {
       this.#isRunning = false;
     }
+    // Behind FIN, what is left is half a head.
+    if (this.socket.hasEnded && this.#isFree && this.socket.heldBytes === 0) this.#finish();
     this.#readOn();
   }
 
@@ -190,6 +194,8 @@ export class Http1Connection implements SocketUser, StreamConnection {
       const used = body.take(bytes);
       this.#waiting.drop(used);
     }
+    if (this.socket.hasEnded) this.ended();
+    if (this.#isOver) return;
     try {
       this.#owner.serve(stream);
     } catch {
@@ -223,7 +229,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
 
   #next(): void {
     this.#stream = null;
-    if (this.isGoingAway || this.socket.hasEnded) this.#finish();
+    if (this.isGoingAway) this.#finish();
     else this.#advance();
   }
 
