@@ -1,8 +1,9 @@
-// Bounds what a near peer can send before it is read, on Linux; knows no protocol.
+// What the system holds for a socket: bounds what a near peer can send before it is read; on Linux. Knows no protocol.
 import { FFIType, ptr } from "bun:ffi";
 import { openLibc } from "./libc.ts";
 
 const [SOL_SOCKET, SO_RCVBUF, IPPROTO_TCP, TCP_INFO] = [1, 8, 6, 11] as const;
+const SIOCOUTQ = 0x5411;
 
 /** In `struct tcp_info`: smoothed round-trip time in microseconds. */
 const RTT_OFFSET = 68;
@@ -15,6 +16,7 @@ const NEAR_MICROSECONDS = 5_000;
 const BOUND = new Int32Array([65_536]);
 
 const info = new Uint8Array(INFO_BYTES);
+const count = new Int32Array(1);
 const infoSize = new Uint32Array([INFO_BYTES]);
 const rtt = new DataView(info.buffer);
 
@@ -26,6 +28,7 @@ const openSocketOptions = () =>
       args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
       returns: FFIType.i32,
     },
+    ioctl: { args: [FFIType.i32, FFIType.u64, FFIType.ptr], returns: FFIType.i32 },
     setsockopt: {
       args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32],
       returns: FFIType.i32,
@@ -41,8 +44,8 @@ let libc: SocketOptions | undefined;
  * system cannot.
  */
 export function boundReceiveBuffer(socket: object): void {
-  const { fd } = socket as { readonly fd?: number };
-  if (fd === undefined || fd < 0) return;
+  const fd = descriptorOf(socket);
+  if (fd < 0) return;
   libc ??= openSocketOptions();
   if (libc === null) return;
   infoSize[0] = INFO_BYTES;
@@ -50,3 +53,17 @@ export function boundReceiveBuffer(socket: object): void {
   if (!isKnown || rtt.getUint32(RTT_OFFSET, true) > NEAR_MICROSECONDS) return;
   libc.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(BOUND), BOUND.byteLength);
 }
+
+/** Less than this waits in the system for a peer that reads. */
+export const BEHIND_BYTES = 262_144;
+
+/** Bytes that were written and that the peer's system has not taken; 0 where the system does not say. */
+export function unsentBytes(socket: object): number {
+  const fd = descriptorOf(socket);
+  if (fd < 0) return 0;
+  libc ??= openSocketOptions();
+  const isKnown = libc?.ioctl(fd, SIOCOUTQ, ptr(count)) === 0;
+  return isKnown ? (count[0] ?? 0) : 0;
+}
+
+const descriptorOf = (socket: object): number => (socket as { readonly fd?: number }).fd ?? -1;

@@ -120,8 +120,7 @@ export class ProxyTransaction
     // PipedBody counts a body that plugins transform.
     if (this.draft?.isPiped !== true) this.request.bytesOut += chunk.length;
     if (this.#mode === "buffering") {
-      if (this.#pieces === null) this.#pieces = [chunk];
-      else this.#pieces.push(chunk);
+      (this.#pieces ??= []).push(chunk);
     } else if (this.#writer !== null && !this.#writer.write(chunk)) {
       this.#exchange?.pause();
       const { generation, worker } = this.request;
@@ -348,6 +347,10 @@ export class ProxyTransaction
   wanted(): void {
     this.#readDeadline = Number.POSITIVE_INFINITY;
     this.#exchange?.resume(this.request.worker.inFlight.now());
+  }
+
+  behind(): void {
+    this.#exchange?.boundReads?.();
   }
 
   cancelled(): void {

@@ -37,6 +37,8 @@ export interface OutgoingHead {
 export interface BodyReader {
   /** The client is ready for more bytes. */
   wanted(): void;
+  /** The client reads more slowly than bytes are written, although they can still be written. */
+  behind?(): void;
   /** The client went away. Called at most once; nothing follows. */
   cancelled(): void;
 }

@@ -6,7 +6,7 @@
 // - A large read ends the turn of its socket: Bun reads up to 5.7 MB of one socket while the others wait.
 // - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
 // - A paused socket never sees FIN; `destroy` within a handler reports `closed` before the handler returns.
-import { boundReceiveBuffer } from "../../system/receive-buffer.ts";
+import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
 import type { SocketOwner } from "../listener/loopback-tunnel.ts";
 
 /** Of Bun's socket what is safe to use. */
@@ -123,6 +123,11 @@ export class PeerSocket implements SocketOwner {
     this.#held.push(bytes);
     this.#heldBytes += bytes.byteLength;
     return false;
+  }
+
+  /** Whether the peer does not keep up with what is written. Asks the system: only for long pieces. */
+  get isBehind(): boolean {
+    return this.#held !== null || unsentBytes(this.#socket) > BEHIND_BYTES;
   }
 
   /** The peer is about to send much: bounds what one read brings. */

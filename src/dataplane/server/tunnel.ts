@@ -41,10 +41,13 @@ interface Closure {
 
 const PROTOCOL_ERROR: Closure = { code: closeCodes.protocolError, reason: "" };
 
+/** Shorter reads are not worth a look at how much the other end has read. */
+const LONG_BYTES = 65_536;
+
 /** What a direction needs of an end. */
 type End = Pick<
   PeerSocket & UpstreamConnection,
-  "heldBytes" | "write" | "pause" | "resume" | "endWriting"
+  "heldBytes" | "isBehind" | "boundReads" | "write" | "pause" | "resume" | "endWriting"
 >;
 
 /** How the gateway writes frames of its own to one end. */
@@ -93,6 +96,7 @@ class Flow implements FollowerSink {
     if (this.hasEnded) return;
     if (this.follower === null) this.pass(chunk);
     else this.follower.push(chunk);
+    if (chunk.length >= LONG_BYTES && this.#options.to.isBehind) this.#options.from.boundReads();
     if (this.#options.to.heldBytes === 0) bufferRelease.releaseNow(chunk);
     else if (!this.isOver) this.pause();
   }

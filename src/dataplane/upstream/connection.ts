@@ -1,6 +1,7 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
 import type { Socket } from "bun";
 import { isIP } from "node:net";
+import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { Address } from "../names/addresses.ts";
 import { Dial, type DialOwner, type SocketOwner } from "./dial.ts";
@@ -52,6 +53,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   #handler: ConnectionHandler | null = null;
   #held: Buffer | null = null;
   #endsWhenWritten = false;
+  #isBounded = false;
   /** The connected address; null while connecting. */
   #address: Address | null = null;
   /** Addresses that were tried. */
@@ -167,6 +169,20 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     return this.#hold(
       Buffer.from(bytes.buffer, bytes.byteOffset + written, bytes.byteLength - written),
     );
+  }
+
+  /** Whether the target does not keep up with what is written. Asks the system: only for long pieces. */
+  get isBehind(): boolean {
+    return (
+      this.#held !== null || (this.#socket !== null && unsentBytes(this.#socket) > BEHIND_BYTES)
+    );
+  }
+
+  /** What is read has to wait: bounds what one read brings. */
+  boundReads(): void {
+    if (this.#isBounded || this.#socket === null) return;
+    this.#isBounded = true;
+    boundReceiveBuffer(this.#socket);
   }
 
   pause(): void {

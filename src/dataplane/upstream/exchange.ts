@@ -324,6 +324,10 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   }
 
   /** Stops reading while the client does not read; suspends the read timeout. */
+  boundReads(): void {
+    this.#connection.boundReads();
+  }
+
   pause(): void {
     if (this.#isPaused || this.#phase === "done") return;
     this.#isPaused = true;

@@ -59,6 +59,8 @@ export interface UpstreamExchange {
   /** Called about ten times a second with the owner's time. */
   tick(now: number): void;
   /** Stops reading while the client does not read; suspends the read timeout. */
+  /** What is read has to wait for the client: bounds what one read brings, where a transport has a socket of its own. */
+  boundReads?(): void;
   pause(): void;
   resume(now: number): void;
   /** Aborts the exchange: the client went away, or a timeout of the request has passed. */

@@ -33,8 +33,10 @@ export interface Http1Owner {
   closed(): void;
 }
 
-/** Bytes that wait behind a request, or of its body, before the gateway stops reading from the client. */
+/** Bytes that wait behind a request before the gateway stops reading from the client. */
 const MAX_WAITING_BYTES = 65_536;
+/** Of a body: less, because a whole read comes on top of it. */
+const MAX_BODY_BYTES = 32_768;
 /** After the client's FIN, to let a response come first. */
 const PROBE_AFTER_MS = 500;
 
@@ -249,10 +251,9 @@ export class Http1Connection implements SocketUser, StreamConnection {
     else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = performance.now();
     this.#waiting.settle();
-    const body = this.#stream?.body ?? null;
-    const unread = body?.waiting ?? 0;
+    const unread = this.#stream?.body?.unread ?? 0;
     const held = this.#isFree ? 0 : this.#waiting.length;
-    if (body?.isBusy === true || Math.max(held, unread) >= MAX_WAITING_BYTES) this.socket.pause();
+    if (held >= MAX_WAITING_BYTES || unread >= MAX_BODY_BYTES) this.socket.pause();
     else this.socket.resume();
   }
 

@@ -9,9 +9,6 @@ import { CHUNKED } from "./request-parser.ts";
 /** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
 export const MAX_DROPPED_BYTES = 8_388_608;
 
-/** Shorter ones are not worth a pause. */
-const LONG_PIECE_BYTES = 65_536;
-
 type Piece = Awaited<ReturnType<BodySource["read"]>>;
 
 const DONE: Piece = { done: true };
@@ -22,9 +19,9 @@ export class Http1Body implements BodySource {
   /** Nothing of it is kept any more: the response is complete. */
   isDropped = false;
   /** Bytes that no reader has taken. */
-  waiting = 0;
-  /** Whether the reader works on a long piece: no more is read until it comes back, so that one read waits and not two. */
-  isBusy = false;
+  #waiting = 0;
+  /** Of the piece that the reader has and may be working on. */
+  #taken = 0;
   /** After a chunked body; null: none. */
   trailers: FieldPairs | null = null;
   readonly #decoder: ChunkedDecoder | null;
@@ -35,11 +32,16 @@ export class Http1Body implements BodySource {
   #failure: Error | null = null;
   #reader: { resolve(piece: Piece): void; reject(error: Error): void } | null = null;
 
-  /** `length`: bytes, or `CHUNKED`. `onRead`: `waiting` has become less. */
+  /** `length`: bytes, or `CHUNKED`. `onRead`: `unread` has become less. */
   constructor(length: number, onRead: () => void) {
     this.#decoder = length === CHUNKED ? new ChunkedDecoder(true) : null;
     this.#left = length;
     this.#onRead = onRead;
+  }
+
+  /** Bytes that have arrived and are not passed on. */
+  get unread(): number {
+    return this.#waiting + this.#taken;
   }
 
   /** Takes bytes from the connection; returns how many belong to the body. A malformed body fails and takes all. */
@@ -71,12 +73,12 @@ export class Http1Body implements BodySource {
     const reader = this.#reader;
     if (reader !== null) {
       this.#reader = null;
-      this.isBusy = piece.length >= LONG_PIECE_BYTES;
+      this.#taken = piece.length;
       reader.resolve({ done: false, value: piece });
       return;
     }
     this.#pieces.push(piece);
-    this.waiting += piece.length;
+    this.#waiting += piece.length;
   }
 
   #complete(): void {
@@ -105,14 +107,11 @@ export class Http1Body implements BodySource {
 
   read(): Promise<Piece> {
     const piece = this.#pieces.shift();
-    const wasBusy = this.isBusy;
-    this.isBusy = piece !== undefined && piece.length >= LONG_PIECE_BYTES;
-    if (wasBusy && piece === undefined) this.#onRead();
-    if (piece !== undefined) {
-      this.waiting -= piece.length;
-      this.#onRead();
-      return Promise.resolve({ done: false, value: piece });
-    }
+    const before = this.#taken;
+    this.#taken = piece?.length ?? 0;
+    this.#waiting -= this.#taken;
+    if (before > 0) this.#onRead();
+    if (piece !== undefined) return Promise.resolve({ done: false, value: piece });
     if (this.isComplete || this.isDropped) return Promise.resolve(DONE);
     if (this.#failure !== null) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
@@ -127,9 +126,9 @@ export class Http1Body implements BodySource {
   /** Keeps nothing of what still arrives. */
   drop(): void {
     this.isDropped = true;
-    this.isBusy = false;
     this.#pieces = [];
-    this.waiting = 0;
+    this.#waiting = 0;
+    this.#taken = 0;
     const reader = this.#reader;
     this.#reader = null;
     reader?.resolve(DONE);

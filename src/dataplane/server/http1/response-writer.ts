@@ -102,6 +102,9 @@ export interface WriterOptions {
   ended(): void;
 }
 
+/** Shorter pieces are not worth a look at how much the client has read. */
+const LONG_BYTES = 65_536;
+
 /** The body of a streamed response. */
 export class Http1Writer implements BodyWriter {
   isEmpty = true;
@@ -132,6 +135,7 @@ export class Http1Writer implements BodyWriter {
       return true;
     }
     const socket = this.#socket;
+    if (chunk.byteLength >= LONG_BYTES && socket.isBehind) this.#reader.behind?.();
     const hasRoom = isChunked
       ? socket.writeText(`${chunk.byteLength.toString(16)}\r\n`, [chunk, CRLF])
       : socket.write(chunk);
