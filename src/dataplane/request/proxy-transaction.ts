@@ -120,7 +120,8 @@ export class ProxyTransaction
     // PipedBody counts a body that plugins transform.
     if (this.draft?.isPiped !== true) this.request.bytesOut += chunk.length;
     if (this.#mode === "buffering") {
-      (this.#pieces ??= []).push(chunk);
+      if (this.#pieces === null) this.#pieces = [chunk];
+      else this.#pieces.push(chunk);
     } else if (this.#writer !== null && !this.#writer.write(chunk)) {
       this.#exchange?.pause();
       const { generation, worker } = this.request;
@@ -237,10 +238,7 @@ export class ProxyTransaction
 
   onFailed(error: ProxyError): void {
     this.attemptFailed(error);
-    if (this.#mode === "streaming") {
-      this.#breakOff(error);
-      return;
-    }
+    if (this.#mode === "streaming") return this.#breakOff(error);
     this.#stopBuffering();
     this.#pieces = null;
     this.responseHead = null;
