@@ -103,19 +103,21 @@ export function fieldNameIn(bytes: Buffer, start: number, end: number): FieldNam
   for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] ?? 0)) | 0;
   const slot = hash & (SLOTS - 1);
   const known = slots[slot];
-  if (known?.sent.length === end - start && isAt(bytes, start, slotBytes[slot])) return known;
+  const size = end - start;
+  if (known?.sent.length === size) {
+    const sent = slotBytes[slot] ?? NONE;
+    let at = 0;
+    while (at < size && sent[at] === bytes[start + at]) at++;
+    if (at === size) return known;
+  }
   const name = fieldName(latin1(bytes, start, end));
-  if (end - start <= MAX_NAME_LENGTH) {
+  if (size <= MAX_NAME_LENGTH) {
     slots[slot] = name;
     slotBytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);
   }
   return name;
 }
 
-function isAt(bytes: Buffer, start: number, other: Uint8Array = NONE): boolean {
-  for (let at = 0; at < other.length; at++) if (bytes[start + at] !== other[at]) return false;
-  return true;
-}
 const NONE = new Uint8Array(0);
 
 function handlingOf(name: string): Handling {

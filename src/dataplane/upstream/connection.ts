@@ -1,5 +1,5 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
-import type { Socket } from "bun";
+import type { Socket, SocketHandler } from "bun";
 import { isIP } from "node:net";
 import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
 import { failures, type ProxyError } from "../error.ts";
@@ -101,6 +101,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
       port: port === 0 ? address.port : port,
       tls: tls === null || tls.serverName !== undefined ? tls : withName(tls, hostname),
       allowHalfOpen: this.#allowsHalfOpen,
+      handlers: tls === null ? plainHandlers : tlsHandlers,
     });
     return true;
   }
@@ -319,3 +320,28 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {
   return isIP(hostname) === 0 ? { ...tls, serverName: hostname } : tls;
 }
+
+const plainHandlers: SocketHandler<SocketOwner> = {
+  open(socket) {
+    if (socket.data instanceof Dial) socket.data.opened(socket);
+  },
+  data(socket, chunk) {
+    socket.data.received(chunk);
+  },
+  drain(socket) {
+    socket.data.flush();
+  },
+  close(socket, error) {
+    socket.data.ended(error instanceof Error);
+  },
+  error(socket, error) {
+    socket.data.broken(error);
+  },
+};
+
+const tlsHandlers: SocketHandler<SocketOwner> = {
+  ...plainHandlers,
+  handshake(socket, isAuthorized, error) {
+    socket.data.onHandshake(isAuthorized, error);
+  },
+};

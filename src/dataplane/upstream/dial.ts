@@ -28,6 +28,8 @@ interface DialOptions {
   readonly port: number;
   readonly tls: Endpoint["tls"];
   readonly allowHalfOpen: boolean;
+  /** They pass events on to `data` of the socket. */
+  readonly handlers: SocketHandler<SocketOwner>;
 }
 
 /** One connection attempt to one address; owns the socket until the address accepts. */
@@ -42,9 +44,8 @@ export class Dial implements SocketOwner {
   }
 
   /** Reports the outcome to the owner, never before this call has returned. */
-  begin({ port, tls, allowHalfOpen }: DialOptions): void {
+  begin({ port, tls, allowHalfOpen, handlers }: DialOptions): void {
     const { host, unix } = this.#address;
-    const handlers = tls === null ? plainHandlers : tlsHandlers;
     const common = {
       data: this as SocketOwner,
       socket: allowHalfOpen ? { ...handlers, end: halfEnded } : handlers,
@@ -94,31 +95,6 @@ export class Dial implements SocketOwner {
 }
 
 const halfEnded = (socket: Socket<SocketOwner>): void => socket.data.halfEnded();
-
-const plainHandlers: SocketHandler<SocketOwner> = {
-  open(socket) {
-    if (socket.data instanceof Dial) socket.data.opened(socket);
-  },
-  data(socket, chunk) {
-    socket.data.received(chunk);
-  },
-  drain(socket) {
-    socket.data.flush();
-  },
-  close(socket, error) {
-    socket.data.ended(error instanceof Error);
-  },
-  error(socket, error) {
-    socket.data.broken(error);
-  },
-};
-
-const tlsHandlers: SocketHandler<SocketOwner> = {
-  ...plainHandlers,
-  handshake(socket, isAuthorized, error) {
-    socket.data.onHandshake(isAuthorized, error);
-  },
-};
 
 /** The options of Bun.connect. It takes the list of ALPN in the form of the wire (RFC 7301 section 3.1). */
 function socketTls({ alpn, ...tls }: NonNullable<Endpoint["tls"]>): SocketTls {

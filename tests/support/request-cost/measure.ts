@@ -1,5 +1,6 @@
 // Sends an exact number of requests to a gateway in a separate process and reads their cost; callers set the bounds.
 import { BROWSER_HEADERS } from "../../bench/load.ts";
+import type { Engine } from "../engines.ts";
 
 /** Counts by the keys that the gateway prints. */
 type Counts = Readonly<Record<string, number>>;
@@ -7,11 +8,12 @@ type Counts = Readonly<Record<string, number>>;
 export interface CostOptions {
   readonly mode: "objects" | "files";
   readonly plugins: "plain" | "plugins";
+  readonly engine: Engine;
   readonly requests: number;
 }
 
-/** Settings of the engine under which counts are exact. */
-const ENGINE = {
+/** Settings of JavaScriptCore under which counts are exact. */
+const OF_BUN = {
   // Nothing is collected.
   objects: { BUN_JSC_useGC: "0", BUN_GC_TIMER_DISABLE: "1" },
   // Optimized code does not count its calls.
@@ -22,7 +24,8 @@ const CONNECTIONS = 8;
 const BODY = "a".repeat(64);
 
 /** Counts of so many GETs of a browser, each of 64 bytes. */
-export async function measureCost({ mode, plugins, requests }: CostOptions): Promise<Counts> {
+export async function measureCost(options: CostOptions): Promise<Counts> {
+  const { mode, plugins, engine, requests } = options;
   using origin = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -30,7 +33,7 @@ export async function measureCost({ mode, plugins, requests }: CostOptions): Pro
   });
   const script = new URL("./gateway.ts", import.meta.url).pathname;
   const child = Bun.spawn([process.execPath, script, String(origin.port), mode, plugins], {
-    env: { ...process.env, ...ENGINE[mode] },
+    env: { ...process.env, SLUICE_TEST_ENGINE: engine, ...OF_BUN[mode] },
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

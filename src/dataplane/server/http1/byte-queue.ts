@@ -5,21 +5,18 @@ const EMPTY = Buffer.alloc(0);
 const SMALL = 4;
 
 export class ByteQueue {
+  /** Of the bytes that wait. */
+  length = 0;
   #bytes: Buffer = EMPTY;
   #start = 0;
-  #end = 0;
   /** Whether `#bytes` belongs to the queue, which then may append to it. */
   #isOwn = false;
 
-  get length(): number {
-    return this.#end - this.#start;
-  }
-
   /** Not a copy: valid until the next `push`. */
   get bytes(): Buffer {
-    return this.#start === 0 && this.#end === this.#bytes.length
+    return this.length === this.#bytes.length
       ? this.#bytes
-      : this.#bytes.subarray(this.#start, this.#end);
+      : this.#bytes.subarray(this.#start, this.#start + this.length);
   }
 
   push(chunk: Buffer): void {
@@ -27,7 +24,7 @@ export class ByteQueue {
     this.#bytes = chunk;
     this.#isOwn = false;
     this.#start = 0;
-    this.#end = chunk.length;
+    this.length = chunk.length;
   }
 
   /** Call it when bytes go on waiting: copies them when they are a small part of a longer read. */
@@ -36,33 +33,33 @@ export class ByteQueue {
     if (this.#isOwn || length === 0 || length * SMALL >= this.#bytes.buffer.byteLength) return;
     this.#bytes = Buffer.from(this.bytes);
     this.#start = 0;
-    this.#end = length;
   }
 
   /** Grows by doubling, so that bytes that come one by one cost no more than others. */
   #append(chunk: Buffer): void {
-    const need = this.length + chunk.length;
-    if (!this.#isOwn || this.#end + chunk.length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(need, 2 * this.length, 512));
-      this.#bytes.copy(grown, 0, this.#start, this.#end);
+    const { length } = this;
+    const end = this.#start + length;
+    if (!this.#isOwn || end + chunk.length > this.#bytes.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(length + chunk.length, 2 * length, 512));
+      this.#bytes.copy(grown, 0, this.#start, end);
       this.#bytes = grown;
-      this.#end -= this.#start;
       this.#start = 0;
       this.#isOwn = true;
     }
-    chunk.copy(this.#bytes, this.#end);
-    this.#end += chunk.length;
+    chunk.copy(this.#bytes, this.#start + length);
+    this.length += chunk.length;
   }
 
   /** Removes the first bytes. */
   drop(size: number): void {
+    if (size >= this.length) return this.clear();
     this.#start += size;
-    if (this.#start >= this.#end) this.clear();
+    this.length -= size;
   }
 
   clear(): void {
     this.#bytes = EMPTY;
     this.#start = 0;
-    this.#end = 0;
+    this.length = 0;
   }
 }

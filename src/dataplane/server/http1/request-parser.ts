@@ -134,8 +134,6 @@ for (let byte = 0; byte < 256; byte++) {
   if (/[\t ]/.test(char)) CLASSES[byte] = (CLASSES[byte] ?? 0) | BLANK;
 }
 
-const classOf = (byte: number | undefined): number => CLASSES[byte ?? 0] ?? 0;
-
 const CR = 13;
 const LF = 10;
 const SPACE = 32;
@@ -147,10 +145,10 @@ const VERSION = Buffer.from(" HTTP/1.");
 function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
   const end = Math.min(bytes.length, maxBytes);
   let at = 0;
-  while (at < end && (classOf(bytes[at]) & TOKEN) !== 0) at++;
+  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at++;
   const methodEnd = at;
   if (at === 0 || bytes[at++] !== SPACE) return null;
-  while (at < end && (classOf(bytes[at]) & TARGET) !== 0) at++;
+  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TARGET) !== 0) at++;
   if (at === methodEnd + 1) return null;
   for (let in_ = 0; in_ < VERSION.length; in_++) if (bytes[at++] !== VERSION[in_]) return null;
   const minor = bytes[at++];
@@ -163,7 +161,7 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
     if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
     at += 2;
     const nameStart = at;
-    while (at < end && (classOf(bytes[at]) & TOKEN) !== 0) at++;
+    while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at++;
     if (at === nameStart) break;
     if (at >= end || bytes[at] !== COLON) return null;
     names.push(fieldNameIn(bytes, nameStart, at));
@@ -171,11 +169,11 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
     if (bytes[at] === SPACE) at++;
     else isPlain = false;
     let start = at;
-    while (at < end && (classOf(bytes[at]) & VALUE) !== 0) at++;
+    while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & VALUE) !== 0) at++;
     let stop = at;
     // RFC 9112 section 5.1: without optional whitespace.
-    while (start < stop && (classOf(bytes[start]) & BLANK) !== 0) start++;
-    while (stop > start && (classOf(bytes[stop - 1]) & BLANK) !== 0) stop--;
+    while (start < stop && ((CLASSES[bytes[start] ?? 0] ?? 0) & BLANK) !== 0) start++;
+    while (stop > start && ((CLASSES[bytes[stop - 1] ?? 0] ?? 0) & BLANK) !== 0) stop--;
     isPlain &&= stop === at && bytes[start - 2] === COLON;
     offsets.push(start, stop);
   }

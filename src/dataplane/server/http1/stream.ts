@@ -42,6 +42,13 @@ const FEATURES: Record<"1.0" | "1.1" | "trailers", EngineFeatures> = {
 /** Lives as long as the request. */
 export class Http1Stream implements ClientStream {
   readonly head: RequestHead;
+  readonly method: string;
+  readonly url: string;
+  readonly fields: HeaderBlock;
+  readonly httpVersion: string;
+  readonly features: EngineFeatures;
+  readonly hasBody: boolean;
+  readonly connection: ConnectionInfo;
   readonly problem: ProxyError | null;
   readonly body: Http1Body | null;
   /** The response is complete, as far as the gateway is concerned. */
@@ -62,39 +69,18 @@ export class Http1Stream implements ClientStream {
     { body, problem }: { readonly body: Http1Body | null; readonly problem: ProxyError | null },
   ) {
     this.head = head;
+    this.method = head.method;
+    this.url = head.target;
+    this.fields = head.fields;
+    this.httpVersion = head.httpVersion;
+    this.features = FEATURES[head.takesTrailers ? "trailers" : head.httpVersion];
+    this.hasBody = body !== null;
+    this.connection = connection.info;
     this.problem = problem;
     this.body = body;
     this.#connection = connection;
     this.#keepsConnection = head.keepsAlive && !connection.isGoingAway;
     this.awaitsContinue = head.expectsContinue;
-  }
-
-  get method(): string {
-    return this.head.method;
-  }
-
-  get url(): string {
-    return this.head.target;
-  }
-
-  get fields(): HeaderBlock {
-    return this.head.fields;
-  }
-
-  get httpVersion(): string {
-    return this.head.httpVersion;
-  }
-
-  get features(): EngineFeatures {
-    return FEATURES[this.head.takesTrailers ? "trailers" : this.head.httpVersion];
-  }
-
-  get hasBody(): boolean {
-    return this.body !== null;
-  }
-
-  get connection(): ConnectionInfo {
-    return this.#connection.info;
   }
 
   openBody(): BodySource {
