@@ -384,7 +384,7 @@ export function respondUpstream(
     outcome.leave();
     return null;
   }
-  const edited = isAsItIs && draft.isPlain ? editedHead(request, draft) : null;
+  const edited = isAsItIs && draft.isPlain ? editedHead(request, draft, head) : null;
   if (edited === null) return respondDrafted(outcome, head, { draft, cookie, pieces });
   draft.sendTrailers(request.stream);
   request.stream.respond(edited, draft.hasBody ? pieces : NO_PIECES, false);
@@ -392,13 +392,21 @@ export function respondUpstream(
 }
 
 /** When plugins have only set headers, equal responses share one object. */
-function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead | null {
+function editedHead(
+  request: ClientRequest,
+  draft: ResponseDraft,
+  head: ResponseHead,
+): OutgoingHead | null {
   if (request.sendsId) draft.setId(request.id);
   const edited: EditedFields | null = draft.editedFields;
   if (edited === null) return null;
   const { headers, hasContentType, hasLength } = edited;
-  return { status: draft.status, headers, hasContentType, hasLength };
+  return { status: draft.status, headers, hasContentType, hasLength, ...spellingOf(head, draft) };
 }
+
+/** What the target's head was like, for engines that write it as it was. */
+const spellingOf = ({ spelling, status, reason }: ResponseHead, draft: ResponseDraft | null) =>
+  draft === null || draft.status === status ? { spelling, reason } : { spelling };
 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
@@ -418,7 +426,8 @@ function withFields(
   if (cookie !== null) addStickyCookie(headers, cookie);
   addGatewayFields(request, headers);
   const { hasContentType, hasLength } = head;
-  return { status: statusOf(head, draft), headers, hasContentType, hasLength };
+  const status = statusOf(head, draft);
+  return { status, headers, hasContentType, hasLength, ...spellingOf(head, draft) };
 }
 
 function respondDrafted(
@@ -432,7 +441,8 @@ function respondDrafted(
 ): Promise<void> | null {
   const { draft, cookie, pieces } = parts;
   const { request } = outcome;
-  const { status, headers } = withFields(outcome, head, cookie);
+  const whole = withFields(outcome, head, cookie);
+  const { headers } = whole;
   const { replacement, pipe } = draft;
   if (replacement !== null) headers.delete("content-length");
   const replaced = replacement?.body ?? null;
@@ -447,7 +457,7 @@ function respondDrafted(
       headers.has("content-type"),
       headers.has("content-length"),
     ];
-    const sent = { status, headers, hasContentType, hasLength };
+    const sent = { ...whole, hasContentType, hasLength };
     draft.sendTrailers(request.stream);
     // A plugin may still hold its replacement body.
     request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);

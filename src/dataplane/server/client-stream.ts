@@ -23,6 +23,8 @@ export interface OutgoingHead {
   readonly headers: Headers;
   /** The same fields as lines, each with CRLF, where nothing has looked at them: engines that write bytes need no more. */
   readonly lines?: string | null;
+  /** Without `lines`: the fields as the target has sent them, for the order and the case of names that are still there. */
+  readonly spelling?: string | null;
   /** With `lines`: the reason phrase, and whether there is a Date. */
   readonly reason?: string;
   readonly hasDate?: boolean;

@@ -47,6 +47,8 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   readonly hasCookies: boolean;
   /** The fields without hop-by-hop ones as received, a line each with CRLF; null: `headers` were changed. */
   readonly lines: string | null;
+  /** The fields as received, also where `headers` were changed. */
+  readonly spelling: string | null;
   /** The same with the request id of the last request; created on first use, updated before each use. */
   withId?: IdentifiedHead;
   /** The same with the header fields that plugins have set. */
@@ -54,7 +56,11 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   #headers: Headers | null;
 
   /** One of `lines` and `headers` must be there. */
-  constructor(facts: HeadFacts, lines: string | null, headers: Headers | null = null) {
+  constructor(
+    facts: HeadFacts & { readonly spelling?: string | null },
+    lines: string | null,
+    headers: Headers | null = null,
+  ) {
     this.status = facts.status;
     this.reason = facts.reason;
     this.framing = facts.framing;
@@ -69,6 +75,7 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
     this.hasId = facts.hasId;
     this.hasCookies = facts.hasCookies;
     this.lines = lines;
+    this.spelling = lines ?? facts.spelling ?? null;
     this.#headers = headers;
   }
 
@@ -128,6 +135,10 @@ export class IdentifiedHead implements OutgoingHead {
     this.length = head.length;
     this.hasDate = head.hasDate;
     this.#head = head;
+  }
+
+  get spelling(): string | null {
+    return this.#head.spelling;
   }
 
   /** Null where an id of the target must be replaced. */

@@ -49,7 +49,7 @@ describe("a message passes as it was sent", () => {
   test("a request id of the target is replaced by the gateway's", async () => {
     const { received } = await scene.ask(reply("ok", { headers: "X-Request-Id: target\r\n" }));
     expect(received.match(/^x-request-id: .*$/gim)).toEqual([
-      expect.stringMatching(/^x-request-id: [\da-f-]{36}$/),
+      expect.stringMatching(/^X-Request-Id: [\da-f-]{36}$/),
     ]);
   });
 

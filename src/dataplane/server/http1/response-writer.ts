@@ -40,16 +40,31 @@ export function responseHead(head: OutgoingHead, lines: string): string {
   // RFC 9110 section 8.6: no length with 204.
   if (received !== null && status !== 204)
     return `HTTP/1.1 ${status} ${head.reason}\r\n${received}${head.hasDate === true ? "" : dateLine()}${lines}\r\n`;
-  const { headers } = head;
   let fields = "";
   let hasDate = false;
-  for (const [name, value] of headers) {
-    if (name === "date") hasDate = true;
-    if (OWN_FIELDS.has(name) || (status === 204 && name === "content-length")) continue;
+  for (const [name, value] of spelledAs(head.spelling ?? "", head.headers)) {
+    const lower = name.toLowerCase();
+    if (lower === "date") hasDate = true;
+    if (OWN_FIELDS.has(lower) || (status === 204 && lower === "content-length")) continue;
     fields += `${name}: ${value}\r\n`;
   }
   const day = hasDate ? "" : dateLine();
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${fields}${day}${lines}\r\n`;
+  const reason = head.reason ?? STATUS_CODES[status] ?? "";
+  return `HTTP/1.1 ${status} ${reason}\r\n${fields}${day}${lines}\r\n`;
+}
+
+/** The fields in the order and with the names of these lines, as far as they are there; then the others. */
+function spelledAs(lines: string, headers: Headers): Iterable<readonly [string, string]> {
+  if (lines === "") return headers;
+  const left = Map.groupBy(headers, ([name]) => name);
+  const fields: (readonly [string, string])[] = [];
+  for (const line of lines.split("\r\n")) {
+    const name = line.slice(0, line.indexOf(":"));
+    const lower = name.toLowerCase();
+    for (const [, value] of left.get(lower) ?? []) fields.push([name, value]);
+    left.delete(lower);
+  }
+  return [...fields, ...[...left.values()].flat()];
 }
 
 /** A whole body in one chunk, with trailers. */
