@@ -45,6 +45,7 @@ const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
   bare: undefined,
   before: undefined,
   sluice: undefined,
+  "own-engine": undefined,
 };
 
 async function startProxy(
@@ -65,7 +66,8 @@ async function startProxy(
     case "before":
       return await startSluiceProxy(input, [options.before ?? ""], "before");
     case "sluice":
-      return await startSluiceProxy(input, options.sluice);
+    case "own-engine":
+      return await startSluiceProxy(input, options.sluice, name);
   }
 }
 
@@ -106,10 +108,11 @@ async function measureAll(
   console.log("warming up");
   for (const proxy of proxies) await warmUp(proxy, { ...options, scratch });
   for (const protocol of options.protocols) {
+    const able = proxies.filter(({ name }) => name !== "own-engine" || protocol === "http");
     for (const size of options.sizes) {
       console.log(`measuring ${size}, ${PROTOCOLS[protocol]}`);
       measurements.push(
-        ...(await measureInTurn(proxies, { protocol, size }, { ...options, scratch })),
+        ...(await measureInTurn(able, { protocol, size }, { ...options, scratch })),
       );
     }
   }

@@ -25,6 +25,8 @@ export const PROXIES = [
   "bare",
   "before",
   "sluice",
+  // Listeners of Sluice with `engine: "sluice"`; plain HTTP/1.1 only.
+  "own-engine",
 ] as const;
 /** Those of a full run: `before` needs an executable. */
 const COMPARED = PROXIES.filter((name) => name !== "before");

@@ -100,7 +100,7 @@ export class ManagementApi {
 export async function startSluiceProxy(
   input: PeerInput,
   command: readonly string[],
-  name: "sluice" | "before" = "sluice",
+  name: "sluice" | "before" | "own-engine" = "sluice",
 ): Promise<RunningProxy> {
   const dataDir = join(input.scratch, name);
   const sluice = await startSluice({ command, dataDir, workers: 1, core: PROXY_CORE });
@@ -111,11 +111,12 @@ export async function startSluiceProxy(
       service_id: serviceId,
       paths: ["/"],
     });
+    const httpPort = name === "own-engine" ? await addOwnEngine(sluice.api) : sluice.ports.http;
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
     return {
       name,
       version: `Sluice ${status.version}`,
-      httpPort: sluice.ports.http,
+      httpPort,
       httpsPort: sluice.ports.https,
       program: sluice.program,
     };
@@ -123,6 +124,14 @@ export async function startSluiceProxy(
     await sluice.program.stop();
     throw error;
   }
+}
+
+/** Returns the port of a listener with the gateway's own engine. */
+async function addOwnEngine(api: ManagementApi): Promise<number> {
+  const port = freePort();
+  const listener = { name: "own", address: "127.0.0.1", port, engine: "sluice" };
+  await api.send("POST", "/api/v1/listeners", listener);
+  return port;
 }
 
 function lastLines(file: string): string {

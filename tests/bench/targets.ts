@@ -7,6 +7,8 @@ interface Target {
   readonly protocol: Protocol;
   readonly size: SizeName;
   readonly peer: ProxyName;
+  /** Whose figure it is; default: `sluice`. */
+  readonly of?: ProxyName;
   /** What is compared; default: processor time per request. */
   readonly figure?: "p99Ms";
   /** Sluice as a multiple of the peer, the median over the rounds. */
@@ -21,6 +23,19 @@ const againstBare = (["http", "h2"] as const).flatMap((protocol) =>
   ]),
 );
 
+/** The engine on Bun's sockets, without Bun's HTTP. */
+const ofOwnEngine = (
+  [
+    ["64B", 1.1],
+    ["10KB", 1.1],
+    ["100KB", 0.65],
+    ["1MB", 0.5],
+  ] as const
+).flatMap(([size, atMost]): Target[] => [
+  { protocol: "http", size, of: "own-engine", peer: "nginx", atMost },
+  { protocol: "http", size, of: "own-engine", peer: "nginx", figure: "p99Ms", atMost: 1.3 },
+]);
+
 export const TARGETS: readonly Target[] = [
   { protocol: "http", size: "64B", peer: "nginx", atMost: 1.5 },
   { protocol: "http", size: "10KB", peer: "nginx", atMost: 1.25 },
@@ -31,6 +46,7 @@ export const TARGETS: readonly Target[] = [
   { protocol: "http", size: "100KB", peer: "haproxy", atMost: 1.2 },
   { protocol: "h2", size: "64B", peer: "nginx", atMost: 1.4 },
   { protocol: "h2", size: "100KB", peer: "nginx", atMost: 0.6 },
+  ...ofOwnEngine,
   ...againstBare,
 ];
 
@@ -62,11 +78,12 @@ export interface Verdict {
 /** Compares a run with every target; one that the run did not cover, or covered with errors, is "not measured". */
 export function judge(measurements: readonly Measurement[]): Verdict[] {
   return TARGETS.map((target) => {
-    const ours = find(measurements, target, "sluice");
+    const { of = "sluice" } = target;
+    const ours = find(measurements, target, of);
     const theirs = find(measurements, target, target.peer);
     const figure = target.figure === "p99Ms" ? "99th percentile of latency" : "CPU per request";
     const words = {
-      target: `${figure} against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
+      target: `${figure}${of === "sluice" ? "" : ` of ${of}`} against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
       atMost: `${target.atMost}x`,
     };
     if (!ours || !theirs || ours.errors + theirs.errors > 0)
