@@ -1,7 +1,8 @@
 // What a gateway holds of WebSockets on our own engine: of a message that is longer than any limit, and for clients that do not read.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import {
@@ -13,6 +14,7 @@ import {
   switching,
 } from "../websocket/peer.ts";
 
+const linux = needs({ lacks: process.platform === "linux" ? null : "/proc of Linux" });
 const MIB = 1024 * 1024;
 const CLIENTS = 50;
 
@@ -71,7 +73,7 @@ function longHeader(size: number, mask: boolean): Buffer {
   return header;
 }
 
-test.skipIf(process.platform !== "linux").each(["client", "target"])(
+linux.test.each(["client", "target"])(
   "a message of 200 MiB in one frame of the %s passes through a fraction of that",
   async (sender) => {
     const { client, origin } = await open();
@@ -97,7 +99,7 @@ test.skipIf(process.platform !== "linux").each(["client", "target"])(
   },
 );
 
-test.skipIf(process.platform !== "linux")(
+linux.test(
   "clients that do not read cost one read each, however much their targets send",
   async () => {
     const before = resident();

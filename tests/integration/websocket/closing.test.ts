@@ -1,7 +1,7 @@
 // How a WebSocket ends: codes and reasons both ways, either side vanishing or breaking the protocol, nothing lost before.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startDataPlane } from "../../support/data-plane.ts";
-import { hasTunnels } from "../../support/engines.ts";
+import { reading } from "../../support/message-reading.ts";
 import { eventually } from "../../support/poll.ts";
 import { closePayload, frameBytes, opcodes, type Peer, switching } from "./peer.ts";
 import { type Scene, startScene } from "./scene.ts";
@@ -137,7 +137,8 @@ describe("a side that vanishes", () => {
 });
 
 // With tunnels: integration/sluice-engine/tunnels.
-describe.skipIf(hasTunnels)("a target that breaks the protocol", () => {
+describe("a target that breaks the protocol", () => {
+  const { test } = reading;
   test.each([
     ["masks its frames", frameBytes(opcodes.text, "x", { mask: true }), 1002],
     ["sets a reserved bit", frameBytes(opcodes.text, "x", { reserved: 0x40 }), 1002],
@@ -168,7 +169,8 @@ describe.skipIf(hasTunnels)("a target that breaks the protocol", () => {
   );
 });
 
-describe.skipIf(hasTunnels)("a client that breaks the protocol", () => {
+describe("a client that breaks the protocol", () => {
+  const { test } = reading;
   test.each([
     ["does not mask its frames", frameBytes(opcodes.text, "x"), 1002],
     ["sets a reserved bit", frameBytes(opcodes.text, "x", { mask: true, reserved: 0x40 }), 1002],

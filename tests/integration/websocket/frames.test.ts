@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { hasTunnels } from "../../support/engines.ts";
+import { reading } from "../../support/message-reading.ts";
 import { eventually } from "../../support/poll.ts";
 import { type FrameRow, frameRows, type FrameSketch, longForms } from "./frame-table.ts";
 import { closePayload, frameBytes, handshake, opcodes, Peer, switching } from "./peer.ts";
@@ -125,7 +126,7 @@ describe("a client's frames, to an origin that echoes", () => {
     },
   );
 
-  test.skipIf(hasTunnels).each(longForms)(
+  reading.test.each(longForms)(
     "the length %s is not in its shortest form, and Bun accepts it",
     async (_, sketch) => {
       for (const port of [origin.port, ways.plain]) {
@@ -139,19 +140,17 @@ describe("a client's frames, to an origin that echoes", () => {
     },
   );
 
-  test.skipIf(hasTunnels)(
-    "a client that offers compression gets none, and RSV 1 is an error",
-    async () => {
-      const client = await Peer.client(ways.plain);
-      client.write(handshake("Sec-WebSocket-Extensions: permessage-deflate\r\n"));
-      expect((await client.head()).toLowerCase()).not.toContain("sec-websocket-extensions");
-      client.write(frameBytes(opcodes.text, "x", { mask: true, reserved: 0x40 }));
-      expect((await client.closeFrame())[0]).toBe(1002);
-    },
-  );
+  reading.test("a client that offers compression gets none, and RSV 1 is an error", async () => {
+    const client = await Peer.client(ways.plain);
+    client.write(handshake("Sec-WebSocket-Extensions: permessage-deflate\r\n"));
+    expect((await client.head()).toLowerCase()).not.toContain("sec-websocket-extensions");
+    client.write(frameBytes(opcodes.text, "x", { mask: true, reserved: 0x40 }));
+    expect((await client.closeFrame())[0]).toBe(1002);
+  });
 });
 
-describe.skipIf(hasTunnels)("a target's frames", () => {
+describe("a target's frames", () => {
+  const { test, beforeAll, afterAll } = reading;
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
@@ -225,7 +224,8 @@ describe.skipIf(hasTunnels)("a target's frames", () => {
   });
 });
 
-describe.skipIf(hasTunnels)("events of a client's end that Bun hides (limits-of-bun.md)", () => {
+describe("events of a client's end that Bun hides (limits-of-bun.md)", () => {
+  const { test, beforeAll, afterAll } = reading;
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();

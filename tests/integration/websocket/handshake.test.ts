@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { freePort, startDataPlane } from "../../support/data-plane.ts";
 import { hasTunnels } from "../../support/engines.ts";
+import { reading } from "../../support/message-reading.ts";
 import { eventually } from "../../support/poll.ts";
 import { acceptOf, handshake, KEY, ManualTarget, opcodes, Peer, switching } from "./peer.ts";
 import { type Scene, startScene } from "./scene.ts";
@@ -34,18 +35,15 @@ describe("the handshake to the target", () => {
   });
 
   // In a tunnel it passes: integration/sluice-engine/tunnels.
-  test.skipIf(hasTunnels)(
-    "does not offer compression, which the gateway does not support",
-    async () => {
-      const { client, head, origin } = await scene.knock(
-        handshake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"),
-      );
-      expect(field(head, "sec-websocket-extensions")).toEqual([]);
-      origin.write(switching(head));
-      expect(field(await client.head(), "sec-websocket-extensions")).toEqual([]);
-      client.destroy();
-    },
-  );
+  reading.test("does not offer compression, which the gateway does not support", async () => {
+    const { client, head, origin } = await scene.knock(
+      handshake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"),
+    );
+    expect(field(head, "sec-websocket-extensions")).toEqual([]);
+    origin.write(switching(head));
+    expect(field(await client.head(), "sec-websocket-extensions")).toEqual([]);
+    client.destroy();
+  });
 
   test("keeps headers of the gateway that a client names in Connection", async () => {
     const request = handshake().replace(

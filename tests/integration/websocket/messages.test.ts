@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { hasTunnels } from "../../support/engines.ts";
+import { reading } from "../../support/message-reading.ts";
 import { eventually } from "../../support/poll.ts";
 import { frameBytes, handshake, opcodes, Peer, switching } from "./peer.ts";
 import { type Scene, startScene } from "./scene.ts";
@@ -55,7 +56,7 @@ describe("with a server that echoes", () => {
   });
 
   // In a tunnel they follow the handshake: integration/sluice-engine/upgrades.
-  test.skipIf(hasTunnels)(
+  reading.test(
     "a client that sends frames before the 101 breaks HTTP, and only for itself",
     async () => {
       const early = await Peer.client(gateway.port);
@@ -98,7 +99,7 @@ describe("with a scripted target", () => {
   });
 
   // Tunnels pass them as they are: integration/sluice-engine/tunnels.
-  test.skipIf(hasTunnels)(
+  reading.test(
     "fragments of the target arrive as one message, with the ping between them before it",
     async () => {
       const { client, origin } = await scene.open();
@@ -113,7 +114,7 @@ describe("with a scripted target", () => {
     },
   );
 
-  test.skipIf(hasTunnels)("fragments of the client arrive as one masked message", async () => {
+  reading.test("fragments of the client arrive as one masked message", async () => {
     const { client, origin } = await scene.open();
     client.send(opcodes.binary, "one ", { isFinal: false });
     client.send(opcodes.continuation, "two");
