@@ -227,7 +227,7 @@ test("trailers of HTTP/1.1 arrive before the end, without those that are forbidd
   const seen = await new RecordedExchange({ transport }).ended();
   expect(seen.events).toEqual(["head 200", "content", "trailers", "finished"]);
   expect(seen.trailers).toEqual([
-    ["x-sum", "1 2"],
+    ["X-Sum", "1 2"],
     ["x-empty", ""],
   ]);
 });
