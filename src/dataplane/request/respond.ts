@@ -9,7 +9,7 @@ import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
 import { logFailure } from "../failure-log.ts";
 import { releaseBuffers } from "../buffer-release.ts";
-import type { EditedFields, EditHolder } from "../plugin/edited-fields.ts";
+import type { EditHolder } from "../plugin/edited-fields.ts";
 import { PipedBody } from "../plugin/piped-body.ts";
 import {
   closeSource,
@@ -384,7 +384,7 @@ export function respondUpstream(
     outcome.leave();
     return null;
   }
-  const edited = isAsItIs && draft.isPlain ? editedHead(request, draft, head) : null;
+  const edited = isAsItIs && draft.isPlain ? editedHead(outcome, head) : null;
   if (edited === null) return respondDrafted(outcome, head, { draft, cookie, pieces });
   draft.sendTrailers(request.stream);
   request.stream.respond(edited, draft.hasBody ? pieces : NO_PIECES, false);
@@ -392,21 +392,15 @@ export function respondUpstream(
 }
 
 /** When plugins have only set headers, equal responses share one object. */
-function editedHead(
-  request: ClientRequest,
-  draft: ResponseDraft,
-  head: ResponseHead,
-): OutgoingHead | null {
-  if (request.sendsId) draft.setId(request.id);
-  const edited: EditedFields | null = draft.editedFields;
+function editedHead(outcome: UpstreamOutcome, head: ResponseHead): OutgoingHead | null {
+  const { request, draft } = outcome;
+  if (request.sendsId) draft?.setId(request.id);
+  const edited = draft?.editedFields ?? null;
   if (edited === null) return null;
   const { headers, hasContentType, hasLength } = edited;
-  return { status: draft.status, headers, hasContentType, hasLength, ...spellingOf(head, draft) };
+  const status = statusOf(head, draft);
+  return { status, headers, hasContentType, hasLength, ...head.spelled(status) };
 }
-
-/** What the target's head was like, for engines that write it as it was. */
-const spellingOf = ({ spelling, status, reason }: ResponseHead, draft: ResponseDraft | null) =>
-  draft === null || draft.status === status ? { spelling, reason } : { spelling };
 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
@@ -427,7 +421,7 @@ function withFields(
   addGatewayFields(request, headers);
   const { hasContentType, hasLength } = head;
   const status = statusOf(head, draft);
-  return { status, headers, hasContentType, hasLength, ...spellingOf(head, draft) };
+  return { status, headers, hasContentType, hasLength, ...head.spelled(status) };
 }
 
 function respondDrafted(

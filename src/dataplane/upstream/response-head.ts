@@ -85,6 +85,12 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
     return this.#headers;
   }
 
+  /** What engines that write heads as they were need of it for a response with other headers. */
+  spelled(status: number): Pick<OutgoingHead, "spelling" | "reason"> {
+    const { spelling, reason } = this;
+    return status === this.status ? { spelling, reason } : { spelling };
+  }
+
   /** The same with other headers. */
   with(headers: Headers): ResponseHead {
     return new ResponseHead(this, null, headers);
