@@ -85,7 +85,6 @@ export class Replacement {
     const { log, words } = this.#old;
     const argv = [...input.argv, "serve", ...words, "--take-over"];
     this.#old.service.notify("RELOADING=1");
-    log.info("the gateway is to be replaced", { program: input.argv.join(" ") });
     try {
       const child = Bun.spawn(argv, {
         cwd: process.cwd(),
@@ -98,6 +97,8 @@ export class Replacement {
       });
       child.unref();
       attempt.pid = child.pid;
+      // Not before: what follows the log may end this process, and the other one must go on.
+      log.info("the gateway is to be replaced", { program: input.argv.join(" ") });
     } catch (error) {
       void this.#fall(attempt, `${argv[0]} cannot be started: ${(error as Error).message}`);
     }

@@ -447,11 +447,8 @@ function respondDrafted(
   const respond = (all: readonly Uint8Array[]): void => {
     // `onContent` has counted the target's body, not the one for the client.
     if (pipe !== null || replacement !== null) request.bytesOut = draft.hasBody ? sizeOf(all) : 0;
-    const [hasContentType, hasLength] = [
-      headers.has("content-type"),
-      headers.has("content-length"),
-    ];
-    const sent = { ...whole, hasContentType, hasLength };
+    const hasContentType = headers.has("content-type");
+    const sent = { ...whole, hasContentType, hasLength: headers.has("content-length") };
     draft.sendTrailers(request.stream);
     // A plugin may still hold its replacement body.
     request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);
