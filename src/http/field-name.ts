@@ -1,5 +1,5 @@
 // Names of request header fields, as sent and as compared, with what becomes of each on its way to a target; knows no request.
-import { latin1 } from "../http/bytes.ts";
+import { latin1 } from "./bytes.ts";
 import { hyphenated } from "./fields.ts";
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
 
