@@ -38,6 +38,7 @@ beforeAll(async () => {
   ];
   const others = [
     { protocol: "http", engine: "full" },
+    { protocol: "http", engine: "sluice" },
     { protocol: "http", max_connections_per_address: 1000 },
     { protocol: "https", engine: "full" },
     { protocol: "https", shared_engines: true },
@@ -150,6 +151,23 @@ test.each([
     return state === "loaded" && problem === null;
   });
   await eventually(isReady);
+});
+
+test("no connection gets a response when its worker is replaced and the time to drain is over", async () => {
+  const limits = { max_plugin_reloads: 1, worker_drain_timeout: 100 };
+  await gateway.ok("PATCH", "/api/v1/settings", { limits });
+  const connections = await sendAll("/wait");
+  // All have been accepted, and wait.
+  await eventually(
+    async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight >= connections.length / 2,
+  );
+  for (const round of ["one", "two"]) {
+    files.write("own.ts", `${source}// replaced ${round}\n`);
+    await gateway.ok("POST", "/api/v1/plugins/directory");
+  }
+  const received = await Promise.all(connections);
+  expect(received.filter((text) => text !== "")).toEqual([]);
+  await gateway.ok("PATCH", "/api/v1/settings", { limits: { max_plugin_reloads: 0 } });
 });
 
 test.each([
