@@ -10,6 +10,7 @@ import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { percentile } from "./load.ts";
 import { processorTimeUs } from "./processes.ts";
+import { queryTimes } from "../../src/fleet/postgres-connection.ts";
 import { createSource } from "../support/fleet-source.ts";
 
 /** Processor time of one statement, in milliseconds. */
@@ -179,7 +180,7 @@ class Laboratory {
     await first.close();
     await postgres.kill();
     await postgres.start();
-    const source = createSource(postgres);
+    const source = createSource(postgres, queryTimes);
     await source.open();
     const sql = postgres.connect();
     const processes = await ServerProcesses.of(sql);

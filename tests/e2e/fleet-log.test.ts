@@ -8,7 +8,7 @@ import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
 import { cleanupsOf } from "../support/cleanups.ts";
-import { createSource } from "../support/fleet-source.ts";
+import { createSource, openSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
@@ -19,14 +19,6 @@ const { afterEach, test } = needs("postgres");
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 const cleanups = cleanupsOf(afterEach);
-
-async function openSource(): Promise<{ postgres: Postgres; source: PostgresSource }> {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const source = sourceOf(postgres);
-  await source.open();
-  return { postgres, source };
-}
 
 function sourceOf(postgres: Postgres): PostgresSource {
   const source = createSource(postgres);
@@ -65,7 +57,7 @@ const row = (node: TestNode, name: string) => {
 };
 
 test("an entry of several megabytes lies in pieces, and one whose pieces are lost is not half applied", async () => {
-  const { postgres, source } = await openSource();
+  const { postgres, source } = await openSource(cleanups);
   const [first, second, third] = ["a", "b", "c"].map((name) => nodeOf(name, source));
   // Random, so that it stays large when it is compressed.
   const large = randomBytes(3_000_000).toString("base64");
@@ -94,7 +86,7 @@ test("an entry of several megabytes lies in pieces, and one whose pieces are los
 });
 
 test("the log is pruned below what every node has, never its last entries, and a node that was away joins whole", async () => {
-  const { postgres, source } = await openSource();
+  const { postgres, source } = await openSource(cleanups);
   const [first, second, away] = ["a", "b", "c"].map((name) => nodeOf(name, source));
   const sql = new Bun.SQL(postgres.url, { max: 1 });
   const positions = async () =>
@@ -134,7 +126,7 @@ test("the log is pruned below what every node has, never its last entries, and a
 });
 
 test("a slow change is not starved by a node that is always faster", async () => {
-  const { postgres, source } = await openSource();
+  const { postgres, source } = await openSource(cleanups);
   const [slow, fast] = [nodeOf("slow", source), nodeOf("fast", sourceOf(postgres))];
   let isOver = false;
   let made = 0;
@@ -166,7 +158,7 @@ test("a slow change is not starved by a node that is always faster", async () =>
 });
 
 test("pieces of entries that never came are removed after an hour", async () => {
-  const { postgres, source } = await openSource();
+  const { postgres, source } = await openSource(cleanups);
   const node = nodeOf("a", source);
   await add(node, "kept", randomBytes(2_000_000).toString("base64"));
   const sql = new Bun.SQL(postgres.url, { max: 1 });
@@ -183,7 +175,7 @@ test("pieces of entries that never came are removed after an hour", async () => 
 });
 
 test("50 nodes are the most, a name belongs to one node, and a copied data directory is recognized", async () => {
-  const { source } = await openSource();
+  const { source } = await openSource(cleanups);
   const node = nodeOf("n", source);
   const admit = (id: string, name: string) =>
     source.admit({ id, name, presentMs: 5000 }).then(
@@ -200,7 +192,7 @@ test("50 nodes are the most, a name belongs to one node, and a copied data direc
 });
 
 test("a codec of another fleet or key reads nothing", async () => {
-  const { source } = await openSource();
+  const { source } = await openSource(cleanups);
   await add(nodeOf("a", source), "one");
   const [entry] = (await source.after(0)).entries;
   for (const other of [new EntryCodec("fleet", "other key"), new EntryCodec("other", "key")])

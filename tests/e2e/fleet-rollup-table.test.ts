@@ -7,7 +7,6 @@ import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { needs } from "../support/needs.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
 import { openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
@@ -19,11 +18,8 @@ const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
   document: { name: "", ...toDocument(new TallySum()), requests },
 });
 
-/** A busy machine may take its time to read 32 MiB: the tests are about rows. */
-const PATIENT = { ...queryTimes, queryMs: 60_000 };
-
 async function scene() {
-  const { postgres, source } = await openSource(cleanups, PATIENT);
+  const { postgres, source } = await openSource(cleanups);
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
   let isCutOff = false;
