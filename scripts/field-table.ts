@@ -1,5 +1,6 @@
 // Writes the fields of a schema as a Markdown table; knows no page.
 import type { TSchema } from "@sinclair/typebox";
+import { DEFAULTS, type DependentDefault } from "../src/model/dependent-defaults.ts";
 
 interface Row {
   readonly path: string;
@@ -57,7 +58,15 @@ function rowsOf(schema: Schema, prefix: string): Row[] {
   });
 }
 
-const shown = (field: Schema) => (field.default === "" ? "empty" : code(field.default));
+function shown(field: Schema): string {
+  const usual = field.default === "" ? "empty" : code(field.default);
+  const others = (field[DEFAULTS] ?? []) as readonly DependentDefault[];
+  const inWords = ({ when, default: value }: DependentDefault) =>
+    `${code(value)} with ${Object.entries(when)
+      .map(([name, values]) => `\`${name}\` ${values.map(code).join(" or ")}`)
+      .join(" and ")}`;
+  return [usual, ...others.map(inWords)].join(", ");
+}
 
 /** Objects inside a field: a group, the items of a list, the value beside null. */
 function partsOf(field: Schema): Schema[] {

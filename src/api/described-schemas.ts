@@ -1,13 +1,14 @@
 // The schemas of the API as OpenAPI 3.1 has them: keywords of JSON Schema only, and defaults that fit; knows no endpoint.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { DEFAULTS } from "../model/dependent-defaults.ts";
 import { examples } from "./examples.ts";
 import { schemas } from "./schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** Of the web UI and of error messages; clients of the API have no use for them. */
-const OWN_KEYWORDS = new Set(["form", "errorMessage"]);
+const OWN_KEYWORDS = new Set(["form", "errorMessage", DEFAULTS]);
 
 /** `sent`: names of schemas that requests have. */
 export const describedSchemas = (sent: ReadonlySet<string>): Readonly<Record<string, Json>> =>

@@ -2,6 +2,7 @@
 import { FormatRegistry, Kind, type Static, type TSchema, TypeRegistry } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import type { Defaults } from "./compact.ts";
+import { filled } from "./dependent-defaults.ts";
 import { invalid } from "./error.ts";
 import { UUID_PATTERN } from "./fields.ts";
 
@@ -27,13 +28,13 @@ function isTime(text: string): boolean {
  */
 export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
   refuseSurplus(schema, value);
-  const filled = Value.Default(schema, Value.Clone(value));
-  const bent = findCoercion(value, filled, "");
+  const whole = filled(schema, value);
+  const bent = findCoercion(value, whole, "");
   if (bent !== null) throw invalid(bent.path, bent.message);
   // Several times as fast as the list of errors, which few values need.
-  if (Value.Check(schema, filled)) return filled as Static<T>;
-  const first = Value.Errors(schema, filled).First();
-  if (first === undefined) return filled as Static<T>;
+  if (Value.Check(schema, whole)) return whole as Static<T>;
+  const first = Value.Errors(schema, whole).First();
+  if (first === undefined) return whole as Static<T>;
   const worst = mostSpecific(first);
   throw invalid(toPath(worst.path), messageOf(worst));
 }
@@ -49,7 +50,7 @@ function refuseSurplus({ properties, additionalProperties }: TSchema, value: unk
 }
 
 /** The defaults of a schema; required members are missing. */
-export const defaultsOf = (schema: TSchema): Defaults => Value.Default(schema, {}) as Defaults;
+export const defaultsOf = (schema: TSchema): Defaults => filled(schema, {}) as Defaults;
 
 const UNKNOWN_FIELD = "is not a known field";
 

@@ -43,7 +43,10 @@ function checkEngine(listener: Listener, report: Report): void {
   if (engine === "sluice" && isShared)
     report("shared_engines", 'has no effect with engine "sluice": turn it off');
   if (engine !== "sluice" && listener.max_header_bytes > 16_384)
-    report("max_header_bytes", 'must be at most 16384, but with engine "sluice"');
+    report(
+      "max_header_bytes",
+      `must be at most 16384 with engine "${engine}": lower it, or keep engine "sluice"`,
+    );
   if (http3 && (engine === "full" || isShared))
     report(
       "http3",

@@ -1,5 +1,6 @@
 // A listener: an address and port where clients connect; knows nothing of sockets.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { DEFAULTS, type DependentDefault } from "./dependent-defaults.ts";
 import { listenerRules } from "./listener-rules.ts";
 import { defineResource, since } from "./resource.ts";
 import {
@@ -277,16 +278,20 @@ export const listenerInput = t.Object(
         group: "limits",
       },
     }),
-    max_header_bytes: integer(16_384, {
-      minimum: 1024,
-      maximum: 262_144,
-      description: "Largest request head in bytes; above 16384 only with engine sluice",
-      form: {
-        title: "Maximum request head",
-        help: "Bytes. More than 16384 only with the engine sluice",
-        group: "limits",
-      },
-    }),
+    max_header_bytes: {
+      ...integer(16_384, {
+        minimum: 1024,
+        maximum: 262_144,
+        description:
+          "Largest request head in bytes; above 16384 only with engine sluice, whose default is 32768",
+        form: {
+          title: "Maximum request head",
+          help: "More than 16 KiB only with the engine sluice",
+          group: "limits",
+        },
+      }),
+      [DEFAULTS]: [{ when: { engine: ["sluice"] }, default: 32_768 }] satisfies DependentDefault[],
+    },
     max_body_bytes: integer(0, {
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,

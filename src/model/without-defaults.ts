@@ -1,13 +1,9 @@
 // A value without what its schema fills in again; knows no resource.
 import type { TSchema } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import { dependentDefault, filled } from "./dependent-defaults.ts";
 import { alternativeOf, memberSchema } from "./schema-walk.ts";
 
 type Members = Readonly<Record<string, unknown>>;
-
-/** The value with all defaults. */
-const filled = (schema: TSchema, value: unknown): unknown =>
-  Value.Default(schema, Value.Clone(value));
 
 /** What each schema makes of an absent value: schemas live as long as the program. */
 const absent = new WeakMap<TSchema, { readonly value: unknown }>();
@@ -46,10 +42,16 @@ function shortened(schema: TSchema, value: unknown): unknown {
   for (const [name, member] of Object.entries(value as Members)) {
     const inner = memberSchema(schema, name);
     if (inner === undefined) kept.push([name, member]);
-    else if (!isDefault(inner, member)) kept.push([name, shortened(inner, member)]);
+    else if (!isDefaultIn(schema, name, value as Members))
+      kept.push([name, shortened(inner, member)]);
   }
   return Object.fromEntries(kept);
 }
 
-const isDefault = (schema: TSchema, value: unknown) =>
-  "default" in schema && Bun.deepEquals(absentOf(schema), filled(schema, value));
+function isDefaultIn(schema: TSchema, name: string, members: Members): boolean {
+  const own = dependentDefault(schema, name, members);
+  if (own !== undefined) return Bun.deepEquals(own, members[name]);
+  const member = memberSchema(schema, name);
+  if (member === undefined || !("default" in member)) return false;
+  return Bun.deepEquals(absentOf(member), filled(member, members[name]));
+}

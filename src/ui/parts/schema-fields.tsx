@@ -1,13 +1,13 @@
 // The fields of a form by the schema of its object: its state, and how they are drawn; knows no resource.
 import type { FormErrors, UseFormReturnType } from "@mantine/form";
 import { type ComponentType, type ReactNode, useMemo } from "react";
-import type { Document } from "../api/merge-patch.ts";
+import { type Document, isSame } from "../api/merge-patch.ts";
 import { Field } from "./schema/field.tsx";
 import { type FieldInputProps, FormFactsContext } from "./schema/field-frame.tsx";
 import { PageSections } from "./schema/page-fields.tsx";
 import { problemsOf } from "./schema/problems.ts";
 import { hasSecret, isSecret, type JsonSchema, memberOf, optionsOf } from "./schema/shape.ts";
-import { toChecked, toSent, withDefaults } from "./schema/values.ts";
+import { besideValues, toChecked, toSent, withDefaults } from "./schema/values.ts";
 import { withoutSecrets } from "./schema/without-secrets.ts";
 
 interface SchemaFacts {
@@ -21,7 +21,8 @@ interface SchemaFacts {
 
 /** What a schema determines of the state of its form. */
 export function schemaOptions(whole: JsonSchema, facts: SchemaFacts = {}) {
-  const { isStored = false, schemaFor = () => whole, check = () => ({}) } = facts;
+  const { isStored = false, check = () => ({}) } = facts;
+  const schemaFor = (values: Document) => besideValues(facts.schemaFor?.(values) ?? whole, values);
   const toValues = (object: object) => withDefaults(schemaFor(object as Document), object);
   return {
     toValues,
@@ -43,6 +44,20 @@ export function schemaOptions(whole: JsonSchema, facts: SchemaFacts = {}) {
         }
       : {}),
   };
+}
+
+/** The fields of a new object that have their default, where another value has changed that. */
+export function movedDefaults(
+  schema: JsonSchema,
+  before: Document,
+  after: Document,
+): [name: string, value: unknown][] {
+  const { properties: former = {} } = besideValues(schema, before);
+  const { properties: present = {} } = besideValues(schema, after);
+  return Object.keys(present)
+    .filter((name) => !isSame(former[name]?.default, present[name]?.default))
+    .filter((name) => isSame(after[name], former[name]?.default))
+    .map((name) => [name, present[name]?.default]);
 }
 
 /** The schema of stored objects. */
@@ -112,8 +127,9 @@ const none = {};
 
 /** All fields of the form, in the sections of the schema. */
 export function SchemaFields(props: Props) {
-  const { form, schema, isStored, isReadOnly, overrides = none, after = none } = props;
+  const { form, isStored, isReadOnly, overrides = none, after = none } = props;
   const { values, errors: refused } = form;
+  const schema = useMemo(() => besideValues(props.schema, values), [props.schema, values]);
   const facts = useMemo(() => {
     // Empty inputs are errors only after an attempt to save.
     const typed = problemsOf(schema, toChecked(schema, values))
@@ -124,6 +140,9 @@ export function SchemaFields(props: Props) {
   }, [schema, values, refused, isStored, isReadOnly, overrides]);
   const change = (name: string, value: unknown) => {
     form.setFieldValue(name, value as never);
+    if (!isStored)
+      for (const [other, next] of movedDefaults(props.schema, values, { ...values, [name]: value }))
+        form.setFieldValue(other, next as never);
     props.onChange?.(name, value);
     form.setErrors((current) =>
       Object.fromEntries(

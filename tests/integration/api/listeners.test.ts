@@ -1,7 +1,8 @@
 // Listeners change while the gateway runs: a response means that every worker listens, or nothing changed.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { freePort } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
+import { sendRaw } from "../../support/raw-http.ts";
 import { useGateway } from "./client.ts";
 
 const api = useGateway();
@@ -143,4 +144,73 @@ test("an https listener serves TLS with HTTP/1.1 and HTTP/2", async () => {
     tls: { rejectUnauthorized: false },
   });
   expect(response.status).toBe(404);
+});
+
+describe("the default of max_header_bytes", () => {
+  const patch = (id: string, body: object) => api.call(`PATCH /listeners/${id}`, { body });
+
+  test("is that of the engine for a new listener, and a stored one has its own", async () => {
+    const own = await api.create("/listeners", loopback("heads-own", { engine: "sluice" }));
+    const other = await api.create("/listeners", loopback("heads-other"));
+    expect([own.max_header_bytes, other.max_header_bytes]).toEqual([32_768, 16_384]);
+    const moved = await patch(other.id, { engine: "sluice" });
+    expect(moved.body.max_header_bytes).toBe(16_384);
+    const restored = await patch(other.id, { max_header_bytes: null });
+    expect(restored.body.max_header_bytes).toBe(32_768);
+    for (const { id } of [own, other]) await api.call(`DELETE /listeners/${id}`);
+  });
+
+  test("a head of more than 16 KB passes on a new listener of the engine sluice only", async () => {
+    for (const [engine, outcome] of [
+      ["standard", 431],
+      ["full", 431],
+      ["sluice", 404],
+    ] as const) {
+      const { id, port } = await api.create("/listeners", loopback(`heads-${engine}`, { engine }));
+      const head = `GET / HTTP/1.1\r\nHost: h\r\nX-Long: ${"v".repeat(20_000)}\r\n`;
+      const response = await sendRaw(`${head}Connection: close\r\n\r\n`, { port });
+      expect([engine, response.split(" ", 2)[1]]).toEqual([engine, String(outcome)]);
+      await api.call(`DELETE /listeners/${id}`);
+    }
+  });
+
+  test("a larger value is refused with another engine, also by a change of the engine alone", async () => {
+    const { id } = await api.create("/listeners", loopback("heads-back", { engine: "sluice" }));
+    for (const engine of ["standard", "full"]) {
+      const refused = await patch(id, { engine });
+      expect(refused.status).toBe(400);
+      expect(refused.body.error).toBe(
+        `max_header_bytes: must be at most 16384 with engine "${engine}": lower it, or keep engine "sluice"`,
+      );
+      const back = await patch(id, { engine, max_header_bytes: null });
+      expect([back.status, back.body.max_header_bytes]).toEqual([200, 16_384]);
+      await patch(id, { engine: "sluice", max_header_bytes: null });
+    }
+    await api.call(`DELETE /listeners/${id}`);
+  });
+
+  test("holds for a configuration file, and a minimal export has only another value", async () => {
+    const file = [
+      loopback("heads-file", { engine: "sluice" }),
+      loopback("heads-kept", { engine: "sluice", max_header_bytes: 16_384 }),
+    ];
+    await api.call("POST /import", { body: { format: 1, listeners: file } });
+    const stored = async () => {
+      const { body } = await api.call("GET /listeners");
+      return body
+        .filter(({ name }: { name: string }) => /^heads-(?:file|kept)$/.test(name))
+        .map(({ max_header_bytes }: { max_header_bytes: number }) => max_header_bytes);
+    };
+    expect(await stored()).toEqual([32_768, 16_384]);
+    const { body: minimal } = await api.call("GET /export?minimal=true");
+    const listeners = minimal.listeners.filter(({ name }: { name: string }) =>
+      file.some((one) => one.name === name),
+    );
+    expect(
+      listeners.map(({ max_header_bytes }: { max_header_bytes?: number }) => max_header_bytes),
+    ).toEqual([undefined, 16_384]);
+    await api.call("POST /import", { body: { format: 1, listeners } });
+    expect(await stored()).toEqual([32_768, 16_384]);
+    for (const { name } of file) await api.call(`DELETE /listeners/${name}`);
+  });
 });

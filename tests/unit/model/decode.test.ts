@@ -9,6 +9,7 @@ import { tokenInput } from "../../../src/model/token.ts";
 import { serviceInput, serviceWithTargetsInput } from "../../../src/model/service.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
 import { targetInput } from "../../../src/model/target.ts";
+import { withoutDefaults } from "../../../src/model/without-defaults.ts";
 
 function messageOf(schema: TSchema, value: unknown): string {
   try {
@@ -199,5 +200,30 @@ describe("a time", () => {
     ["+016937-01-01T00:00:00Z", "a year of more than four digits"],
   ])("%s is invalid: %s", (text) => {
     expect(withTime(text)).toThrow("expires_at: must be a time, such as 2026-01-31T12:00:00Z");
+  });
+});
+
+describe("a default that depends on another field: max_header_bytes", () => {
+  const listener = (fields: object) => decode(listenerInput, { name: "l", port: 1, ...fields });
+  const cases: [why: string, fields: object, bytes: number][] = [
+    ["nothing is given", {}, 16_384],
+    ["another engine", { engine: "full" }, 16_384],
+    ["the engine sluice", { engine: "sluice" }, 32_768],
+    ["a given value", { engine: "sluice", max_header_bytes: 16_384 }, 16_384],
+    ["a given value of another engine", { max_header_bytes: 4096 }, 4096],
+  ];
+  test.each(cases)("%s", (_, fields, bytes) => {
+    const whole = listener(fields);
+    expect(whole.max_header_bytes).toBe(bytes);
+    // A minimal export is read as what it was made of.
+    const short = withoutDefaults(listenerInput, whole) as object;
+    expect(short).toEqual({ name: "l", port: 1, ...fields });
+    expect(listener(short)).toEqual(whole);
+  });
+
+  test("the input is not changed", () => {
+    const given = { name: "l", port: 1, engine: "sluice" };
+    decode(listenerInput, given);
+    expect(given).toEqual({ name: "l", port: 1, engine: "sluice" });
   });
 });

@@ -4,8 +4,14 @@ import { formSchemaOf, formSchemas } from "../../../src/model/form-schema.ts";
 import { scaleOf } from "../../../src/ui/parts/schema/number-field.tsx";
 import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
 import { type JsonSchema, optionsOf } from "../../../src/ui/parts/schema/shape.ts";
-import { summaryOf, toChecked, toSent, withDefaults } from "../../../src/ui/parts/schema/values.ts";
-import { ofStored, schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
+import {
+  besideValues,
+  summaryOf,
+  toChecked,
+  toSent,
+  withDefaults,
+} from "../../../src/ui/parts/schema/values.ts";
+import { movedDefaults, ofStored, schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
 
 const asJson = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as JsonSchema;
 const stream = formSchemaOf("stream-routes") as JsonSchema;
@@ -171,5 +177,36 @@ describe.each(Object.entries(formSchemas))("the form facts of %s", (_, schema) =
     if (field.enum !== undefined && options !== undefined)
       expect(Object.keys(options).toSorted()).toEqual(field.enum.map(String).toSorted());
     if (only !== undefined) expect(of).toBeDefined();
+  });
+});
+
+describe("a default that depends on another field", () => {
+  const listener = formSchemaOf("listeners") as JsonSchema;
+  const { toValues, toBody } = schemaOptions(listener);
+  const initial = (values: object) =>
+    besideValues(listener, { ...values }).properties?.["max_header_bytes"]?.default;
+
+  test("is shown and sent beside the values that it depends on", () => {
+    expect([initial({}), initial({ engine: "full" })]).toEqual([16_384, 16_384]);
+    expect(initial({ engine: "sluice" })).toBe(32_768);
+    expect(toValues({})).toMatchObject({ max_header_bytes: 16_384 });
+    expect(toValues({ engine: "sluice" })).toMatchObject({ max_header_bytes: 32_768 });
+    const emptied = { engine: "sluice", max_header_bytes: undefined };
+    expect(toBody(emptied)).toMatchObject({ max_header_bytes: 32_768 });
+    const own = { engine: "sluice", max_header_bytes: 16_384 };
+    expect(toBody(toValues(own))).toMatchObject(own);
+  });
+
+  test("changes with them until the user enters a value", () => {
+    const before = toValues({});
+    const after = { ...before, engine: "sluice" };
+    expect(movedDefaults(listener, before, after)).toEqual([["max_header_bytes", 32_768]]);
+    const back = { ...toValues(after), max_header_bytes: 32_768 };
+    expect(movedDefaults(listener, back, { ...back, engine: "full" })).toEqual([
+      ["max_header_bytes", 16_384],
+    ]);
+    const own = { max_header_bytes: 4096 };
+    expect(movedDefaults(listener, { ...before, ...own }, { ...after, ...own })).toEqual([]);
+    expect(movedDefaults(listener, before, { ...before, engine: "full" })).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 // Maps a JSON Schema to a field type and a label; renders nothing.
+import type { DependentDefault } from "../../../model/dependent-defaults.ts";
 import type { FieldForm } from "../../../model/fields.ts";
 
 /** The keywords that the gateway's schemas use. */
@@ -7,6 +8,8 @@ export interface JsonSchema {
   readonly title?: string;
   readonly description?: string;
   readonly default?: unknown;
+  /** Defaults beside other values of the same object: the first that fits, else `default`. */
+  readonly "x-defaults"?: readonly DependentDefault[];
   readonly enum?: readonly (string | number)[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly patternProperties?: Readonly<Record<string, JsonSchema>>;

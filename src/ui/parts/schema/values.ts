@@ -4,6 +4,19 @@ import { type Document, isDocument, isSame } from "../../api/merge-patch.ts";
 import { inWords } from "../fields.tsx";
 import { isSecret, type JsonSchema, labelOf, optionsOf, shapeOf, unitOf } from "./shape.ts";
 
+/** The schema with the defaults that its fields have beside these values. */
+export function besideValues(schema: JsonSchema, values: Document): JsonSchema {
+  const members = Object.entries(schema.properties ?? {});
+  if (members.every(([, field]) => field["x-defaults"] === undefined)) return schema;
+  const usual = Object.fromEntries(members.map(([name, field]) => [name, field.default]));
+  const given = { ...usual, ...values };
+  const effective = members.map(([name, field]) => {
+    const own = field["x-defaults"]?.find(({ when }) => holds(when, given));
+    return [name, own === undefined ? field : { ...field, default: own.default }] as const;
+  });
+  return { ...schema, properties: Object.fromEntries(effective) };
+}
+
 /** The value with every default, without fields that the schema does not have. */
 export function withDefaults(schema: JsonSchema, value: unknown): Document {
   const given = isDocument(value) ? value : {};
