@@ -64,7 +64,7 @@ import { createServices } from "./control/services.ts";
 import { SettingsUseCases } from "./control/settings.ts";
 import { type Observation, ObservationBase, type ObservedWorkers } from "./observe/observation.ts";
 import type { SharedRollups } from "./observe/stats/shared-rollups.ts";
-import { type AskWorkers, StreamConnections } from "./control/stream-connections.ts";
+import { type AskWorkers, Connections } from "./control/connections.ts";
 import { Targets } from "./control/targets.ts";
 import { Revisions, type RevisionStore } from "./import/transfer/revisions.ts";
 import { Transfer } from "./import/transfer/transfer.ts";
@@ -153,7 +153,7 @@ export interface ControlPlane extends FleetParts {
   readonly dnsAccess: DnsAccess;
   readonly dnsProviders: DnsProviders;
   readonly acmeAccounts: AcmeAccounts;
-  readonly streamConnections: StreamConnections;
+  readonly connections: Connections;
   readonly alerts: Alerts;
   readonly alertEngine: AlertEngine;
   readonly credentials: Credentials;
@@ -215,7 +215,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       audit,
       purgeCaches: options.purgeCaches ?? (() => Promise.resolve(0)),
     }),
-    streamConnections: new StreamConnections({ changes, audit }, options.askWorkers ?? noReplies),
+    connections: new Connections({ changes, audit }, options.askWorkers ?? noReplies),
     certificates: publication.certificates,
     applications: publication.applications,
     acme,

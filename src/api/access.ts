@@ -72,6 +72,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/audit", methods: { GET: "admin" } },
   { path: "/api/v1/events", methods: readOnly, stream: true, nodes: true },
   { path: "/api/v1/stream-routes/:id/connections", methods: readOnly },
+  { path: "/api/v1/routes/:id/connections", methods: readOnly },
   { path: "/api/v1/connections/:id", methods: { DELETE: "editor" } },
   { path: "/api/v1/certificates/preflight", methods: { POST: "editor" } },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },

@@ -201,6 +201,26 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "Connection" },
   ),
+  UpgradedConnection: t.Object(
+    {
+      id: t.String({ description: "ID of the connection" }),
+      route_id: t.String({ description: "ID of the route" }),
+      protocol: t.String({ description: "websocket, or the protocol that the target switched to" }),
+      client: t.String({
+        description:
+          "Address and port of the client; its address alone where a trusted proxy has named it",
+      }),
+      target_id: t.String({ description: "ID of the target" }),
+      bytes_in: t.Integer({
+        description: "Bytes to the target, of WebSockets those of the frames",
+      }),
+      bytes_out: t.Integer({
+        description: "Bytes from the target, of WebSockets those of the frames",
+      }),
+      started_at: t.String({ format: "date-time", description: "Start time" }),
+    },
+    { title: "UpgradedConnection" },
+  ),
   PasswordChange: passwordChangeInput,
   OwnPassword: ownPasswordInput,
   TotpCode: totpCodeInput,

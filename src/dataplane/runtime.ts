@@ -5,13 +5,7 @@ import { WorkerDestinations } from "./worker-destinations.ts";
 import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
-import type {
-  Drain,
-  EndedPaths,
-  WorkerAnswer,
-  WorkerKeys,
-  WorkerQuestion,
-} from "../snapshot/message.ts";
+import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
 import { Pace } from "../pace.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
@@ -28,6 +22,7 @@ import { ConnectionLimits } from "./listener/connection-limits.ts";
 import { Listeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
 import { NameResolver } from "./names/name-resolver.ts";
+import { OpenConnections } from "./open-connections.ts";
 import { Overload } from "./overload.ts";
 import { createCallout } from "./plugin/callout.ts";
 import { CredentialUses } from "./plugin/credential-uses.ts";
@@ -67,6 +62,7 @@ class Runtime implements DataPlane {
   readonly #webSockets: ReturnType<typeof createWebSockets>;
   readonly #streams: Streams;
   readonly #udp: UdpStreams;
+  readonly #open: OpenConnections;
   readonly #listeners: Listeners;
   readonly #sweeper: Timer;
   readonly #plugins: PluginLoader;
@@ -98,6 +94,7 @@ class Runtime implements DataPlane {
     });
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSockets({
+      worker: options.worker,
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       timeouts: options.webSocketTimeouts,
     });
@@ -126,6 +123,11 @@ class Runtime implements DataPlane {
     const streamOptions = this.#streamOptions();
     this.#streams = new Streams(streamOptions);
     this.#udp = new UdpStreams(streamOptions);
+    this.#open = new OpenConnections({
+      streams: this.#streams,
+      udp: this.#udp,
+      webSockets: this.#webSockets,
+    });
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
       serveOn: (id, key) => this.#serveOn(id, key),
@@ -276,20 +278,12 @@ class Runtime implements DataPlane {
       return true;
     }
     if (question.kind === "end") {
-      this.#end(question.paths);
+      this.#open.end(question.paths);
       return true;
     }
-    return question.kind === "connections"
-      ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
-      : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
-  }
-
-  #end(paths: EndedPaths | null): void {
-    if (paths === null) return this.#webSockets.goAway();
-    const routes = new Set(paths.routes);
-    const targets = new Set(paths.targets);
-    this.#webSockets.closeWhere((path) => routes.has(path.routeId) || targets.has(path.targetId));
-    this.#streams.end(new Set(paths.streamRoutes));
+    if (question.kind === "connections") return this.#open.ofStreamRoute(question.streamRouteId);
+    if (question.kind === "upgrades") return this.#open.ofRoute(question.routeId);
+    return this.#open.kill(question.connectionId);
   }
 
   useKeys({ stickyKey, pluginKey }: WorkerKeys): void {

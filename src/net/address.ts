@@ -173,3 +173,12 @@ export class AddressReader {
     return 4;
   }
 }
+
+/** An address and port for people. */
+export const formatEndpoint = ({
+  address,
+  port,
+}: {
+  readonly address: string;
+  readonly port: number;
+}) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);

@@ -67,6 +67,8 @@ export interface Challenges {
 export type WorkerQuestion =
   /** List the connections of a stream route. */
   | { readonly kind: "connections"; readonly streamRouteId: string }
+  /** List the WebSockets and other upgraded connections of a route. */
+  | { readonly kind: "upgrades"; readonly routeId: string }
   /** Close this connection; the answer: whether it existed. */
   | { readonly kind: "kill"; readonly connectionId: string }
   /** Write all completed requests to the ring; the answer is true. */
@@ -99,8 +101,29 @@ export interface StreamConnectionView {
   readonly started_at: string;
 }
 
-/** A list for `connections`, a boolean for `kill`; null for `explain` while nothing is served. */
-export type WorkerAnswer = readonly StreamConnectionView[] | boolean | Explanation | null;
+/** A connection that was upgraded, as the API shows it: a WebSocket or another protocol. */
+export interface UpgradedConnectionView {
+  readonly id: string;
+  readonly route_id: string;
+  /** As the client got it in Upgrade; `websocket`. */
+  readonly protocol: string;
+  /** `address:port`; the address alone where a trusted proxy has named it. */
+  readonly client: string;
+  readonly target_id: string;
+  /** Bytes of frames to the target and from it; those of other protocols as they are. */
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+  /** RFC 3339. */
+  readonly started_at: string;
+}
+
+/** A list for `connections` and `upgrades`, a boolean for `kill`; null for `explain` while nothing is served. */
+export type WorkerAnswer =
+  | readonly StreamConnectionView[]
+  | readonly UpgradedConnectionView[]
+  | boolean
+  | Explanation
+  | null;
 
 /** How a worker ends. */
 export interface Drain {

@@ -1,9 +1,11 @@
 // Joins a client with a target that has sent 101; knows no handshake and no frame.
+import { formatEndpoint } from "../../net/address.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import { Tunnel } from "../server/tunnel.ts";
 import type { ReservedBits } from "../websocket/frame-follower.ts";
+import type { ClientRequest } from "./client-request.ts";
 import { finish, upgradeFields, type UpstreamOutcome } from "./respond.ts";
 import type { UpstreamAttempts } from "./upstream-attempts.ts";
 
@@ -34,6 +36,8 @@ export function joinUpgraded(
   try {
     const isOpen = worker.webSockets.open({
       path: { routeId: route.id, serviceId: service.id, targetId: target?.id ?? "" },
+      protocol,
+      client: clientOf(request),
       connection,
       rest,
       writeTimeout: timeouts.write,
@@ -66,4 +70,11 @@ export function joinUpgraded(
   return stream.signal.aborted
     ? failures.clientGone
     : failures.badRequest("this connection cannot be upgraded");
+}
+
+/** Behind a trusted proxy the port is that proxy's. */
+function clientOf(request: ClientRequest): string {
+  const address = request.clientAddress();
+  if (address !== request.peerAddress()) return address;
+  return formatEndpoint({ address, port: request.peerPort });
 }

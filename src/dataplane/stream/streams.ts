@@ -1,5 +1,6 @@
 // The TCP stream routes of one worker: ports, connections and their timeouts; knows no HTTP.
 import type { Issue } from "../../model/error.ts";
+import { formatEndpoint } from "../../net/address.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { Preread } from "../listener/pending-connection.ts";
@@ -369,12 +370,3 @@ export function bindIssue({ route }: StreamRouteRuntime, key: string, error: unk
     status: 409,
   };
 }
-
-/** An address and port for people. */
-export const formatEndpoint = ({
-  address,
-  port,
-}: {
-  readonly address: string;
-  readonly port: number;
-}) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);

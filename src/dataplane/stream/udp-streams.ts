@@ -1,17 +1,12 @@
 // The UDP stream routes of one worker: ports, sessions by client and their timeouts; knows no HTTP.
 import type { Issue } from "../../model/error.ts";
+import { formatEndpoint } from "../../net/address.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
-import {
-  bindIssue,
-  formatEndpoint,
-  type StreamsOptions,
-  type StreamVersion,
-  pluginContextOf,
-} from "./streams.ts";
+import { bindIssue, type StreamsOptions, type StreamVersion, pluginContextOf } from "./streams.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { plainAddress, UdpPort } from "./udp-port.ts";
 import { type ClientEndpoint, UdpSession } from "./udp-session.ts";

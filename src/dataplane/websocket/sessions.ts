@@ -1,5 +1,6 @@
 // The open WebSockets and other upgraded connections of one worker: counts, watches and drains them; knows no handshake.
 import type { WebSocketHandler } from "bun";
+import type { UpgradedConnectionView } from "../../snapshot/message.ts";
 import { Tunnel } from "../server/tunnel.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "./frame.ts";
@@ -21,10 +22,14 @@ export interface WebSocketTimeouts {
 }
 
 export interface WebSocketsOptions {
+  /** Index of the worker: a part of the ids. */
+  readonly worker: number;
   /** The number of open WebSockets has changed. */
   onCount(open: number): void;
   readonly timeouts?: WebSocketTimeouts | undefined;
 }
+
+type OpenFacts = Pick<UpgradedConnectionView, "id" | "protocol" | "client" | "started_at">;
 
 /** Messages on engines that read them; bytes on those that hand their sockets over. */
 export type UpgradedSession = WebSocketSession | Tunnel;
@@ -32,6 +37,10 @@ export type UpgradedSession = WebSocketSession | Tunnel;
 /** A target that has sent 101. */
 export interface UpgradedTarget {
   readonly path: SessionPath;
+  /** As the client gets it in Upgrade. */
+  readonly protocol: string;
+  /** The client, as the API shows it. */
+  readonly client: string;
   readonly connection: UpstreamConnection;
   /** The first bytes that the target sent as frames. */
   readonly rest: Buffer;
@@ -56,6 +65,10 @@ export interface WebSockets {
   readonly handler: WebSocketHandler<never>;
   /** Open WebSockets. */
   readonly size: number;
+  /** Those of one route. */
+  list(routeId: string): UpgradedConnectionView[];
+  /** Closes a WebSocket with 1001, another connection by FIN to both ends; false when it is not one of this worker. */
+  kill(id: string): boolean;
   /** Closes those whose route, service or target is gone, with 1001. */
   closeWhere(isGone: (path: SessionPath) => boolean): void;
   /** Closes all with 1001, also those that open later. */
@@ -72,13 +85,14 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
 
 class SessionSet implements WebSockets {
   readonly #options: WebSocketsOptions;
-  readonly #sessions = new Set<UpgradedSession>();
+  readonly #sessions = new Map<UpgradedSession, OpenFacts>();
   readonly #encoder = new FrameEncoder();
   /** Random, so that no peer's own ping equals the gateway's. */
   readonly #pingPayload = Buffer.from(crypto.getRandomValues(new Uint8Array(8)).buffer);
   readonly #timeouts: SessionTimeouts;
   readonly handler = clientHandler() as unknown as WebSocketHandler<never>;
   #isGoingAway = false;
+  #count = 0;
   /** One for all sessions, while there are any. */
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
@@ -113,7 +127,10 @@ class SessionSet implements WebSockets {
         ? new WebSocketSession(options)
         : new Tunnel({ ...options, frames: tunnel.frames });
     if (!target.switchClient(session)) return false;
-    this.#sessions.add(session);
+    const started_at = new Date();
+    const id = `${this.#options.worker + 1}-w${++this.#count}-${started_at.getTime().toString(36)}`;
+    const { protocol, client } = target;
+    this.#sessions.set(session, { id, protocol, client, started_at: started_at.toISOString() });
     this.#startTimer();
     this.#options.onCount(this.#sessions.size);
     session.begin(rest);
@@ -136,25 +153,47 @@ class SessionSet implements WebSockets {
     this.#timer = setInterval(
       () => {
         const now = performance.now();
-        for (const session of this.#sessions) session.tick(now, this.#timeouts);
+        for (const session of this.#sessions.keys()) session.tick(now, this.#timeouts);
       },
       Math.min(MAX_TICK_MS, idle / 4, closing / 4),
     );
   }
 
+  list(routeId: string): UpgradedConnectionView[] {
+    return [...this.#sessions]
+      .filter(([{ path }]) => path.routeId === routeId)
+      .map(([{ path, bytesIn, bytesOut }, { id, protocol, client, started_at }]) => ({
+        id,
+        route_id: routeId,
+        protocol,
+        client,
+        target_id: path.targetId,
+        bytes_in: bytesIn,
+        bytes_out: bytesOut,
+        started_at,
+      }));
+  }
+
+  kill(id: string): boolean {
+    const found = [...this.#sessions].find(([, facts]) => facts.id === id);
+    found?.[0].close(closeCodes.goingAway, "");
+    return found !== undefined;
+  }
+
   closeWhere(isGone: (path: SessionPath) => boolean): void {
-    for (const session of [...this.#sessions])
+    for (const session of [...this.#sessions.keys()])
       if (isGone(session.path)) session.close(closeCodes.goingAway, "");
   }
 
   goAway(): void {
     this.#isGoingAway = true;
-    for (const session of [...this.#sessions]) session.close(closeCodes.goingAway, GOING_AWAY);
+    for (const session of [...this.#sessions.keys()])
+      session.close(closeCodes.goingAway, GOING_AWAY);
   }
 
   async drained(timeoutMs: number): Promise<number> {
     await this.ended(timeoutMs);
-    const late = [...this.#sessions];
+    const late = [...this.#sessions.keys()];
     for (const session of late) session.terminate();
     return late.length;
   }

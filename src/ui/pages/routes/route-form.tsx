@@ -10,6 +10,7 @@ import { hostsOf } from "../../parts/lenient-url.ts";
 import { ObjectForm } from "../../parts/object-form.tsx";
 import { PathFields } from "./path-fields.tsx";
 import { RouteCache } from "./route-cache.tsx";
+import { RouteConnections } from "./route-connections.tsx";
 import { RoutePlugins } from "./route-plugins.tsx";
 import { exampleUrl } from "./route-text.ts";
 
@@ -45,6 +46,7 @@ export const RouteForm = (start: FormStart<Read<"routes">>) => (
       <>
         <RoutePlugins route={route} />
         <RouteCache route={route} />
+        <RouteConnections route={route} />
       </>
     )}
     after={({ form }) => ({ match: isCatchAll(form.values as MatchValues) && <CatchAllWarning /> })}

@@ -1,6 +1,11 @@
-// The open connections of stream routes, from all workers; knows no HTTP.
+// The open connections of stream routes, and those of routes that were upgraded, from all workers; knows no HTTP.
 import { ApiError } from "../model/error.ts";
-import type { StreamConnectionView, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type {
+  StreamConnectionView,
+  UpgradedConnectionView,
+  WorkerAnswer,
+  WorkerQuestion,
+} from "../snapshot/message.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
@@ -9,7 +14,7 @@ import type { Actor } from "./principal.ts";
 /** Asks every serving worker; skips workers that do not respond. */
 export type AskWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
-export class StreamConnections {
+export class Connections {
   readonly #changes: Changes;
   readonly #audit: AuditSink;
   readonly #ask: AskWorkers;
@@ -21,12 +26,25 @@ export class StreamConnections {
   }
 
   /** Connections of one stream route, oldest first. */
-  async list(key: string): Promise<readonly StreamConnectionView[]> {
+  ofStreamRoute(key: string): Promise<readonly StreamConnectionView[]> {
     const route = findByKey(this.#changes.config.stream_routes, key);
     if (route === null) throw new ApiError(404, `stream route "${key}" does not exist`);
-    const answers = await this.#ask({ kind: "connections", streamRouteId: route.id });
+    return this.#list<StreamConnectionView>({ kind: "connections", streamRouteId: route.id });
+  }
+
+  /** WebSockets and other upgraded connections of one route, oldest first. */
+  ofRoute(key: string): Promise<readonly UpgradedConnectionView[]> {
+    const route = findByKey(this.#changes.config.routes, key);
+    if (route === null) throw new ApiError(404, `route "${key}" does not exist`);
+    return this.#list<UpgradedConnectionView>({ kind: "upgrades", routeId: route.id });
+  }
+
+  async #list<T extends { readonly started_at: string }>(
+    question: WorkerQuestion,
+  ): Promise<readonly T[]> {
+    const answers = await this.#ask(question);
     const connections = answers.flatMap((answer) =>
-      Array.isArray(answer) ? (answer as readonly StreamConnectionView[]) : [],
+      Array.isArray(answer) ? (answer as unknown as readonly T[]) : [],
     );
     return connections.toSorted((a, b) => (a.started_at < b.started_at ? -1 : 1));
   }
