@@ -116,6 +116,7 @@ const explanation = t.Object(
       enum: [
         "proxy",
         "websocket",
+        "upgrade",
         "redirect",
         "maintenance",
         "default_site",
@@ -124,6 +125,16 @@ const explanation = t.Object(
       ],
       description: "What the gateway does with the request",
     }),
+    upgrade: orNull(
+      t.Object({
+        protocols: orNull(
+          t.String(),
+          "websocket, or the protocols that the target may switch to; null: it is forwarded without Upgrade",
+        ),
+        reason: orNull(t.String(), "Why it is forwarded without Upgrade"),
+      }),
+      "What becomes of the field Upgrade; null: there is none, or no target gets the request",
+    ),
     status: orNull(t.Integer(), "Status of a local response"),
     detail: orNull(t.String(), "Reason of a local response, or the redirect's location"),
     upstream: orNull(

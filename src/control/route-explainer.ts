@@ -9,6 +9,7 @@ import type {
   ExplainedOutcome,
   ExplainedPlugin,
   ExplainedRequest,
+  ExplainedUpgrade,
   Explanation,
 } from "../snapshot/explanation.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
@@ -52,6 +53,7 @@ export interface ExplanationView extends Pick<EngineView, "engine" | "grpc"> {
   readonly route: Named | null;
   readonly service: Named | null;
   readonly outcome: ExplainedOutcome;
+  readonly upgrade: ExplainedUpgrade | null;
   readonly status: number | null;
   readonly detail: string | null;
   readonly upstream: {
@@ -91,7 +93,7 @@ export class RouteExplainer {
     const { config } = this.#changes;
     const { listeners, routes, services, settings } = config;
     const { misdirected, engine, grpc } = explainEngine(config, request, answer);
-    const isProxied = answer.outcome === "proxy" || answer.outcome === "websocket";
+    const isProxied = answer.targets.length > 0;
     if (misdirected !== null && isProxied)
       return this.#view({ ...answer, ...refused, detail: misdirected }, request);
     return {
@@ -101,6 +103,7 @@ export class RouteExplainer {
       engine,
       grpc,
       outcome: answer.outcome,
+      upgrade: answer.upgrade,
       status: answer.status === 0 ? null : answer.status,
       detail: answer.detail,
       upstream: this.#upstream(answer),
@@ -125,7 +128,7 @@ export class RouteExplainer {
 }
 
 /** RFC 9110 section 15.5.20. */
-const refused = { outcome: "refused", status: 421, targets: [] } as const;
+const refused = { outcome: "refused", status: 421, targets: [], upgrade: null } as const;
 
 /** Available targets come first. */
 const badness = ({ health }: TargetView) =>

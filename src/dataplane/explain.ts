@@ -19,19 +19,23 @@ import {
   redirectsToHttps,
   redirectToHttps,
 } from "./request/local-responses.ts";
-import { isWebSocket } from "./request/pipeline.ts";
+import { chooseUpgrade } from "./request/upgrade-choice.ts";
 import { upstreamHost, upstreamTarget } from "./request/upstream-request.ts";
 import { chainOf, type RouteRuntime } from "./route-runtime.ts";
 import type { ClientStream } from "./server/client-stream.ts";
 import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
 import { writeUpstreamFields } from "./upstream/request-writer.ts";
+import { handshakeProblem } from "./websocket/handshake-fields.ts";
 import type { WorkerServices } from "./worker-services.ts";
 
 const MAX_CANDIDATES = 100;
 
 const NO_LISTENER = "no listener at this port serves the host";
 
-type ExplainedOutcome = Pick<Explanation, "outcome" | "status" | "detail" | "targets"> & {
+type ExplainedOutcome = Pick<
+  Explanation,
+  "outcome" | "status" | "detail" | "targets" | "upgrade"
+> & {
   readonly serviceId?: string;
 };
 
@@ -44,6 +48,7 @@ const outcomeOf = (
   status,
   detail,
   targets: [],
+  upgrade: null,
 });
 
 /** What the pipeline would do. Any worker can answer, because all serve the same version. */
@@ -59,7 +64,8 @@ export function explain(
   const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
   if (listener === undefined)
     return { ...rest, ...outcomeOf("refused", 0, "no listener speaks this scheme") };
-  const request = new ClientRequest(streamOf(asked), listener, { generation, worker });
+  const stream = streamOf(asked, plan?.engine === "sluice");
+  const request = new ClientRequest(stream, listener, { generation, worker });
   const problem = request.read();
   if (problem !== null) return { ...rest, ...outcomeOf("refused", problem.status, problem.detail) };
   const { servesNoHost, id } = request.listener;
@@ -103,8 +109,8 @@ function listenerFor(generation: Generation, url: URL): string | null {
   return (fitting.find(({ listener }) => listener.port === port) ?? fitting[0])?.id ?? null;
 }
 
-/** The request as a ClientStream; a Request object would not accept every method. */
-function streamOf(asked: ExplainedRequest): ClientStream {
+/** The request as a ClientStream; a Request object would not accept every method. `hasTunnels`: its engine owns its sockets. */
+function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
   const url = new URL(asked.url);
   // No client sends it.
   url.hash = "";
@@ -119,7 +125,8 @@ function streamOf(asked: ExplainedRequest): ClientStream {
     awaitsContinue: false,
     connection: null,
     features: { hasTrailers: true, keepsLength: true, hasInterim: true },
-    httpVersion: null,
+    httpVersion: hasTunnels ? "1.1" : null,
+    ...(hasTunnels ? { switchProtocols: refused } : {}),
     hasBody: false,
     openBody: refused,
     setTrailers: refused,
@@ -161,9 +168,25 @@ function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOut
     url: urlOf(service, target) + path,
     host: upstreamHost({ request, route, service }, target),
   }));
-  const outcome = route.route.websocket && isWebSocket(request) ? "websocket" : "proxy";
-  return { outcome, status: 0, detail: null, targets, serviceId };
+  const outcome = { outcome: "proxy", status: 0, detail: null, targets, serviceId } as const;
+  if (request.upgrade === null) return { ...outcome, upgrade: null };
+  const choice = chooseUpgrade(request, route, service);
+  if (choice.kind === "none")
+    return { ...outcome, upgrade: { protocols: null, reason: choice.reason } };
+  if (choice.kind === "other")
+    return {
+      ...outcome,
+      outcome: "upgrade",
+      upgrade: { protocols: choice.protocols, reason: null },
+    };
+  const wrong = namesHandshake(request) ? handshakeProblem(request) : null;
+  if (wrong !== null) return { ...outcomeOf("refused", wrong.status, wrong.detail), serviceId };
+  return { ...outcome, outcome: "websocket", upgrade: { protocols: "websocket", reason: null } };
 }
+
+/** A hypothetical request may leave out what a client adds to every handshake. */
+const namesHandshake = (request: ClientRequest): boolean =>
+  request.header("sec-websocket-key") !== null || request.header("sec-websocket-version") !== null;
 
 function urlOf(service: ServiceRuntime, { endpoint, authority }: TargetRuntime): string {
   const address = endpoint.addresses.toJSON();

@@ -12,7 +12,22 @@ export interface ExplainedRequest {
 
 /** What the gateway would do. `refused`: it responds before matching routes, or rejects the request itself. */
 export type ExplainedOutcome =
-  "proxy" | "websocket" | "redirect" | "maintenance" | "default_site" | "unavailable" | "refused";
+  | "proxy"
+  | "websocket"
+  | "upgrade"
+  | "redirect"
+  | "maintenance"
+  | "default_site"
+  | "unavailable"
+  | "refused";
+
+/** A request with the field Upgrade. */
+export interface ExplainedUpgrade {
+  /** `websocket`, or those that the target may choose from; null: it is forwarded without Upgrade. */
+  readonly protocols: string | null;
+  /** Why it is forwarded without Upgrade; else null. */
+  readonly reason: string | null;
+}
 
 export interface ExplainedTarget {
   readonly targetId: string;
@@ -49,6 +64,8 @@ export interface Explanation {
   readonly status: number;
   /** Reason of a refusal or failure, or the redirect location. */
   readonly detail: string | null;
+  /** Null: the request asks for no upgrade, or does not reach a target. */
+  readonly upgrade: ExplainedUpgrade | null;
   /** Empty unless the request is proxied. */
   readonly targets: readonly ExplainedTarget[];
   /** The closest candidates, in the order in which they are tried. */

@@ -1,6 +1,5 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { readGrpcTimeout } from "../../http/grpc.ts";
-import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
@@ -13,7 +12,8 @@ import { ClientRequest, type ServeContext } from "./client-request.ts";
 import { defaultSiteResponse, routeResponse } from "./local-responses.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
 import { respondClosed, respondError, respondLocal, respondUnread } from "./respond.ts";
-import { UpgradeTransaction, upgradeProtocols } from "./upgrade-transaction.ts";
+import { chooseUpgrade } from "./upgrade-choice.ts";
+import { UpgradeTransaction } from "./upgrade-transaction.ts";
 import { upstreamTarget } from "./upstream-request.ts";
 
 /** The live version, as requests use it; created on activation. */
@@ -117,12 +117,11 @@ export function forward(request: ClientRequest): void {
     return respondError(request, failures.badRequest("the rewritten path is not valid"));
   if (isBodyTooLarge(request)) return respondError(request, failures.bodyTooLarge);
   request.upstreamTarget = target;
-  if (request.upgrade === null || !route.route.websocket)
-    return new ProxyTransaction(request, route, service).begin();
-  if (isWebSocket(request)) return new WebSocketHandshake(request, route, service).begin();
-  const protocols = service.isHttp2 ? null : upgradeProtocols(request);
-  if (protocols === null) new ProxyTransaction(request, route, service).begin();
-  else new UpgradeTransaction(request, { route, service }, protocols).begin();
+  if (request.upgrade === null) return new ProxyTransaction(request, route, service).begin();
+  const choice = chooseUpgrade(request, route, service);
+  if (choice.kind === "none") new ProxyTransaction(request, route, service).begin();
+  else if (choice.kind === "websocket") new WebSocketHandshake(request, route, service).begin();
+  else new UpgradeTransaction(request, { route, service }, choice.protocols).begin();
 }
 
 /** False: the field is not valid. */
@@ -154,15 +153,6 @@ function isBodyTooLarge(request: ClientRequest): boolean {
   const { maxBodyBytes } = listener;
   const length = upstreamBodyLength ?? 0;
   return (maxBodyBytes > 0 && length > maxBodyBytes) || (bodyLimit > 0 && length > bodyLimit);
-}
-
-/** A WebSocket handshake (RFC 6455 section 4.2.1); Upgrade counts only when Connection names it (RFC 9110 section 7.8). */
-export function isWebSocket({ upgrade, connectionField, method }: ClientRequest): boolean {
-  return (
-    upgrade?.toLowerCase() === "websocket" &&
-    method === "GET" &&
-    connectionOptions(connectionField).includes("upgrade")
-  );
 }
 
 /**

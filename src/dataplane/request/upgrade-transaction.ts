@@ -1,5 +1,4 @@
 // Proxies a request that asks for an upgrade to another protocol than WebSocket (RFC 9110 section 7.8); knows nothing of that protocol.
-import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
@@ -12,30 +11,14 @@ import type { ClientRequest } from "./client-request.ts";
 import { joinUpgraded } from "./join-upgraded.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
 import type { BodyState } from "./upstream-attempts.ts";
+import { protocolsIn } from "./upgrade-choice.ts";
 import { upstreamHost } from "./upstream-request.ts";
-
-const PROTOCOL = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:\/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?$/;
-/** More requests would follow, past routes and plugins; and WebSockets have a handshake of their own. */
-const NOT_PASSED = /^(?:h2c?|http|tls|websocket)(?:\/|$)/i;
-
-/** The protocols that the client and this gateway would switch to, as the value of Upgrade; null: none. */
-export function upgradeProtocols(request: ClientRequest): string | null {
-  const { upgrade, connectionField, upstreamMethod, stream } = request;
-  if (upgrade === null || stream.switchProtocols === undefined || stream.httpVersion !== "1.1")
-    return null;
-  if (upstreamMethod !== "GET" && upstreamMethod !== "POST") return null;
-  if (!connectionOptions(connectionField).includes("upgrade")) return null;
-  const passed = listOf(upgrade).filter((name) => PROTOCOL.test(name) && !NOT_PASSED.test(name));
-  return passed.length === 0 ? null : passed.join(", ");
-}
-
-const listOf = (value: string): string[] => value.split(",").map((name) => name.trim());
 
 /** A response other than 101 is an ordinary one. */
 export class UpgradeTransaction extends ProxyTransaction {
   readonly #protocols: string;
 
-  /** `protocols`: of `upgradeProtocols`. Call `writeUpstreamFields` before. */
+  /** `protocols`: of `chooseUpgrade`. Call `writeUpstreamFields` before. */
   constructor(
     request: ClientRequest,
     parts: { readonly route: RouteRuntime; readonly service: ServiceRuntime },
@@ -64,9 +47,9 @@ export class UpgradeTransaction extends ProxyTransaction {
 
   onUpgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
     this.attemptResponded(101);
-    const offered = listOf(this.#protocols.toLowerCase());
+    const offered = protocolsIn(this.#protocols.toLowerCase());
     const chosen = head.upgrade ?? "";
-    if (!listOf(chosen.toLowerCase()).every((name) => offered.includes(name))) {
+    if (!protocolsIn(chosen.toLowerCase()).every((name) => offered.includes(name))) {
       connection.destroy();
       this.onFailed(failures.upgrade("the target switched to a protocol that was not offered"));
       return;

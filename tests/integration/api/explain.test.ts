@@ -22,6 +22,14 @@ afterAll(async () => {
   origin.stop();
 });
 
+const upgradeWorld = {
+  listeners: { standard: quietPort(), full: quietPort(), sluice: quietPort() },
+  routes: [
+    { name: "upgrades-on", hosts: ["on.upgrades.test"] },
+    { name: "upgrades-off", hosts: ["off.upgrades.test"], websocket: false },
+    { name: "upgrades-h2", hosts: ["h2.upgrades.test"], service_id: "calls" },
+  ],
+};
 const fullPort = quietPort();
 const sharedPort = quietPort();
 
@@ -100,6 +108,112 @@ describe("an explanation", () => {
       expect.stringMatching(/^\d elsewhere false hosts: shop\.test is none of other\.test$/),
     );
     expect(lines.at(-1)).toBe("null off false enabled: the route is disabled");
+  });
+
+  describe("of an upgrade", () => {
+    const key = { "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version": "13" };
+    const asks = (upgrade: string, more: object = {}) => ({
+      Connection: "Upgrade",
+      Upgrade: upgrade,
+      ...more,
+    });
+    const proxied = (reason: string) => ({
+      outcome: "proxy",
+      status: null,
+      upgrade: { protocols: null, reason },
+    });
+    const webSocket = {
+      outcome: "websocket",
+      status: null,
+      upgrade: { protocols: "websocket", reason: null },
+    };
+    const onlyWebSockets = proxied(
+      "the engine of the listener passes no other upgrade than a WebSocket by GET",
+    );
+    const refused = (status: number, detail: string) => ({
+      outcome: "refused",
+      status,
+      detail,
+      upgrade: null,
+      upstream: null,
+    });
+    const { listeners, routes } = upgradeWorld;
+    beforeAll(async () => {
+      for (const [engine, port] of Object.entries(listeners))
+        await gateway.ok("POST", "/api/v1/listeners", {
+          name: `upgrades-${engine}`,
+          address: "127.0.0.1",
+          port,
+          engine,
+        });
+      for (const fields of routes) await route(fields);
+    });
+
+    const tcp = {
+      standard: onlyWebSockets,
+      full: onlyWebSockets,
+      sluice: { outcome: "upgrade", status: null, upgrade: { protocols: "tcp", reason: null } },
+    };
+    describe.each(["standard", "full", "sluice"] as const)("on the engine %s", (engine) => {
+      const own = engine === "sluice";
+      const cases: [why: string, request: object, expected: object][] = [
+        ["no upgrade", {}, { outcome: "proxy", upgrade: null }],
+        ["a WebSocket", { headers: asks("websocket", key) }, webSocket],
+        [
+          "a WebSocket without the fields of a handshake",
+          { headers: asks("WebSocket") },
+          webSocket,
+        ],
+        [
+          "a wrong key",
+          { headers: asks("websocket", { ...key, "Sec-WebSocket-Key": "short" }) },
+          refused(400, "the Sec-WebSocket-Key is not valid"),
+        ],
+        [
+          "another version",
+          { headers: asks("websocket", { ...key, "Sec-WebSocket-Version": "8" }) },
+          { outcome: "refused", status: 426, upgrade: null },
+        ],
+        ["another protocol", { headers: asks("tcp") }, tcp[engine]],
+        ["another protocol by POST", { method: "POST", headers: asks("tcp") }, tcp[engine]],
+        [
+          "several protocols",
+          { headers: asks("h2c, foo/2, tcp") },
+          own
+            ? { outcome: "upgrade", upgrade: { protocols: "foo/2, tcp", reason: null } }
+            : onlyWebSockets,
+        ],
+        [
+          "protocols that carry HTTP",
+          { headers: asks("h2c") },
+          own ? proxied("the gateway passes none of the protocols in Upgrade") : onlyWebSockets,
+        ],
+        [
+          "another method",
+          { method: "PUT", headers: asks("tcp") },
+          own ? proxied("only GET and POST requests are upgraded") : onlyWebSockets,
+        ],
+        [
+          "Upgrade that Connection does not name",
+          { headers: { Upgrade: "tcp" } },
+          proxied("the field Connection does not name Upgrade"),
+        ],
+        [
+          "a route with websocket: false",
+          { url: "off", headers: asks("websocket", key) },
+          proxied("the route passes no upgrades (websocket: false)"),
+        ],
+        [
+          "targets of HTTP/2",
+          { url: "h2", headers: asks("tcp") },
+          own ? proxied("the targets speak HTTP/2, which has no upgrades") : onlyWebSockets,
+        ],
+      ];
+      test.each(cases)("%s", async (_, { url = "on", ...request }: { url?: string }, expected) => {
+        const at = `http://${url}.upgrades.test:${listeners[engine]}/`;
+        expect(await explain({ ...request, url: at })).toMatchObject(expected);
+      });
+    });
   });
 
   test.each([

@@ -23,6 +23,7 @@ function verdictOf({ outcome, route, service, status }: Explanation): Verdict {
   switch (outcome) {
     case "proxy":
     case "websocket":
+    case "upgrade":
       return service === null
         ? {
             title: `Route ${name} matches; it has no service, so only plugins can respond`,
@@ -69,7 +70,7 @@ export function ExplanationView({ explanation }: Props) {
 }
 
 function RequestPath({ explanation }: Props) {
-  const { listener, route, service, upstream, status, engine, grpc } = explanation;
+  const { listener, route, service, upstream, status, engine, grpc, upgrade } = explanation;
   return (
     <Section title="Path through the gateway">
       <Stack gap={6}>
@@ -87,6 +88,9 @@ function RequestPath({ explanation }: Props) {
               {grpc.service}/{grpc.method}
             </Code>
           </Fact>
+        )}
+        {upgrade !== null && (
+          <Fact label="Upgrade">{upgrade.protocols ?? `not forwarded: ${upgrade.reason}`}</Fact>
         )}
         <Fact label="Route">
           {route === null ? "none" : <ObjectLink page="routes" {...route} />}
