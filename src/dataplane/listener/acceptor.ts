@@ -7,9 +7,11 @@ import {
 } from "./pending-connection.ts";
 import {
   LoopbackTunnel,
+  NO_OWNER,
   type ClientSocket,
   type Destination,
   type SocketOwner,
+  isGone,
 } from "./loopback-tunnel.ts";
 import type { ConnectionInfo } from "./connection-info.ts";
 
@@ -110,9 +112,10 @@ export class Acceptor {
   }
 
   #accept(socket: Accepted): void {
+    socket.data = NO_OWNER;
+    if (isGone(socket)) return void socket.terminate();
     const slot = this.#options.admit();
     if (typeof slot === "string") {
-      socket.data = NO_OWNER;
       this.#options.refused(slot, socket.remoteAddress);
       socket.terminate();
       return;
@@ -161,11 +164,3 @@ export class Acceptor {
     this.#onEmpty?.();
   }
 }
-
-/** Owns sockets that the acceptor closes before reading anything. */
-const NO_OWNER: SocketOwner = {
-  clientSent() {},
-  clientDrained() {},
-  clientEnded() {},
-  clientClosed() {},
-};

@@ -18,6 +18,18 @@ export interface SocketOwner {
   clientClosed(isReset: boolean): void;
 }
 
+/** Owns sockets of which nothing is read: closed at once, or gone before they were accepted. */
+export const NO_OWNER: SocketOwner = {
+  clientSent() {},
+  clientDrained() {},
+  clientEnded() {},
+  clientClosed() {},
+};
+
+/** Whether the client had reset the connection before it was accepted: Bun has no address then, against its types. */
+export const isGone = ({ remoteAddress }: { readonly remoteAddress: string | undefined }) =>
+  remoteAddress === undefined;
+
 /** A server on 127.0.0.1 and the connections that it accepts. */
 export interface Destination {
   readonly port: number;

@@ -5,7 +5,12 @@ import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import { connectionInfo } from "../listener/connection-info.ts";
 import type { AcceptorContext } from "../listener/connection-server.ts";
 import { idleTimeoutOf } from "../listener/listener-runtime.ts";
-import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
+import {
+  type ClientSocket,
+  isGone,
+  NO_OWNER,
+  type SocketOwner,
+} from "../listener/loopback-tunnel.ts";
 import {
   type AcceptDecision,
   PendingConnection,
@@ -85,10 +90,11 @@ export class SocketListener implements HttpListener {
   }
 
   #accept(socket: Accepted): void {
+    socket.data = NO_OWNER;
+    if (isGone(socket)) return void socket.terminate();
     const { admit, prereadTimeout, refused, livePlan } = this.#context;
     const slot = admit();
     if (typeof slot === "string") {
-      socket.data = NO_OWNER;
       refused(slot, socket.remoteAddress);
       socket.terminate();
       return;
@@ -161,7 +167,8 @@ export class SocketListener implements HttpListener {
         try {
           this.#accept(socket);
         } catch {
-          socket.data = NO_OWNER;
+          // What was counted for it must be so no more.
+          socket.data.clientClosed(true);
           socket.terminate();
         }
       },
@@ -188,11 +195,3 @@ export class SocketListener implements HttpListener {
     this.#onEmpty?.();
   }
 }
-
-/** Owns sockets that are closed before anything is read. */
-const NO_OWNER: SocketOwner = {
-  clientSent() {},
-  clientDrained() {},
-  clientEnded() {},
-  clientClosed() {},
-};

@@ -4,7 +4,7 @@ import { formatEndpoint } from "../../net/address.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { Preread } from "../listener/pending-connection.ts";
-import type { SocketOwner } from "../listener/loopback-tunnel.ts";
+import { isGone, NO_OWNER, type SocketOwner } from "../listener/loopback-tunnel.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { portKey } from "../listener/shared-port.ts";
@@ -228,7 +228,7 @@ export class Streams {
       allowHalfOpen: true,
       ...(plan.tls === null ? {} : { tls: { cert: plan.tls.cert, key: plan.tls.key } }),
       socket: this.#handlers(key),
-    } as unknown as Parameters<typeof Bun.listen<StreamConnection>>[0]);
+    } as unknown as Parameters<typeof Bun.listen<SocketOwner>>[0]);
     return { binding: bindingOf(runtime), stop: () => server.stop(false) };
   }
 
@@ -271,13 +271,17 @@ export class Streams {
   }
 
   #handlers(key: string) {
-    interface Accepted {
-      data: StreamConnection;
+    interface Accepted extends ClientSocket {
+      data: SocketOwner;
     }
     return {
       open: (socket: Accepted) => {
-        socket.data = this.#accept(socket, key, {});
-        socket.data.begin();
+        socket.data = NO_OWNER;
+        if (isGone(socket)) return void socket.terminate();
+        const connection = this.#accept(socket, key, {});
+        socket.data = connection;
+        connection.begin();
+        return undefined;
       },
       data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
       drain: (socket: Accepted) => socket.data.clientDrained(),

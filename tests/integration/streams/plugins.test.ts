@@ -13,6 +13,7 @@ import {
   type RunningDataPlane,
   startDataPlane,
 } from "../../support/data-plane.ts";
+import { leaveUnaccepted } from "../../support/gone-clients.ts";
 import { eventually } from "../../support/poll.ts";
 import { freeUdpPort, UdpClient, type UdpTarget, udpTarget } from "../../support/udp.ts";
 
@@ -368,4 +369,12 @@ test("connections continue when the lists change", async () => {
   socket.write("two");
   await eventually(() => answers.join("") === "onetwo");
   socket.destroy();
+});
+
+test("a client that resets before it is accepted asks no plugin and no target", async () => {
+  await use({ name: "probe" });
+  reached = 0;
+  leaveUnaccepted(ports.tcp, 5, "hello");
+  expect(await hello(ports.tcp)).toBe("hello");
+  expect([asked.length, reached]).toEqual([1, 1]);
 });
