@@ -2,7 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { startGateway } from "../support/gateway.ts";
-import { type Growth, growthOf, type Sample, takeSample } from "./samples.ts";
+import { leftOver, warnings } from "./counters.ts";
+import { type Figure, figures, type Growth, growthOf, type Sample, takeSample } from "./samples.ts";
 import { setUp } from "./scene.ts";
 import { type Counts, kinds, startTraffic } from "./traffic.ts";
 
@@ -45,6 +46,7 @@ const scene = await setUp(gateway).catch(async (error: unknown) => {
   await gateway.stop();
   throw error;
 });
+const idle = takeSample(gateway.pid, 0);
 const { counts, ended } = startTraffic(scene, { only, isOver: () => isOver });
 
 console.log("   seconds     memory     shared  descriptors  maps  threads  rounds  failed");
@@ -58,6 +60,8 @@ while (elapsed() < minutes * 60) {
 isOver = true;
 await ended;
 const isAlive = takeSample(gateway.pid, 0) !== null;
+const left = isAlive ? await leftOver(gateway) : new Map<string, number>();
+const after = takeSample(gateway.pid, Math.round(elapsed()));
 const code = isAlive ? await restart() : await gateway.exited();
 const codeAfterwards = await gateway.stop();
 await scene.stop();
@@ -67,24 +71,32 @@ const hasFailed = [...counts.values()].some(({ failed }) => failed > 0);
 const isTooShort = samples.length < FEWEST_SAMPLES;
 printCounts();
 printGrowth(growth);
+if (idle !== null && after !== null) printIdle(idle, after);
+for (const [message, count] of warnings(gateway)) console.log(`in the log ${count}: ${message}`);
+for (const [name, value] of left) console.log(`still counted without clients: ${name} ${value}`);
 mkdirSync("dist", { recursive: true });
 const report = {
   minutes,
   samples,
   growth,
+  idle,
+  after,
+  left: Object.fromEntries(left),
   counts: Object.fromEntries(counts),
   exit_codes: [code, codeAfterwards],
   memory_after_restart: memoryAfterRestart,
 };
 await Bun.write("dist/soak.json", JSON.stringify(report, null, 1));
+await Bun.write("dist/soak.log", gateway.stderr);
 if (memoryAfterRestart !== null)
   console.log(`after a restart on the same data: ${(memoryAfterRestart / 1e6).toFixed(1)} MB`);
 const hasEndedBadly = !isAlive || code !== 0 || codeAfterwards !== 0;
 if (hasEndedBadly)
   console.log(`the gateway ended with code ${code || codeAfterwards}:\n${gateway.stderr}`);
 if (isTooShort) console.log("too short to say anything about growth");
-const isWrong = hasFailed || hasEndedBadly || growth.some((each) => each.isTooMuch);
-console.log(isWrong ? "not good: see above and dist/soak.json" : "good");
+const isWrong =
+  hasFailed || hasEndedBadly || left.size > 0 || growth.some((each) => each.isTooMuch);
+console.log(isWrong ? "not good: see above, dist/soak.json and dist/soak.log" : "good");
 process.exit(isWrong ? 1 : 0);
 
 /** With what the soak has left in the data directory the gateway must serve as before. Returns the code with which it ended. */
@@ -105,6 +117,11 @@ async function restart(): Promise<number> {
     count.why.push(...why.map((each) => `after the restart: ${each}`));
   }
   return await ended;
+}
+
+function shown(figure: Figure, value: number): string {
+  const isBytes = figure === "memory" || figure === "shared";
+  return isBytes ? `${(value / 1e6).toFixed(1)} MB` : value.toFixed(0);
 }
 
 function sum(what: (count: Counts) => number): number {
@@ -132,14 +149,19 @@ function printCounts(): void {
   }
 }
 
+/** Before the first client and after the last; what was made once and kept stays in it. */
+function printIdle(before: Sample, since: Sample): void {
+  console.log("\nidle          before       after");
+  for (const figure of figures) {
+    const values = [before, since].map((sample) => shown(figure, sample[figure]).padStart(11));
+    console.log(`${figure.padEnd(12)}${values.join(" ")}`);
+  }
+}
+
 function printGrowth(all: readonly Growth[]): void {
   console.log("\nsecond half        from          to   growth   highest");
   for (const { figure, from, to, highest, share, isTooMuch } of all) {
-    const show = (value: number) =>
-      (figure === "memory" || figure === "shared"
-        ? `${(value / 1e6).toFixed(1)} MB`
-        : value.toFixed(0)
-      ).padStart(11);
+    const show = (value: number) => shown(figure, value).padStart(11);
     const percent = `${(share * 100).toFixed(1)} %`.padStart(9);
     const verdict = isTooMuch ? "  too much (at most 5 %)" : "";
     console.log(

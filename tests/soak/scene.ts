@@ -9,6 +9,10 @@ const TEXT = "All work and no play makes a dull gateway. ".repeat(400);
 
 export interface Scene {
   readonly gateway: Gateway;
+  /** Of the listener that the clients of HTTP use. */
+  readonly httpPort: number;
+  /** Of a listener with the gateway's own engine. */
+  readonly ownPort: number;
   readonly tcpPort: number;
   readonly udpPort: number;
   /** Of a consumer. */
@@ -25,18 +29,25 @@ export async function setUp(gateway: Gateway): Promise<Scene> {
   const flappingPort = quietPort();
   let flapping: ReturnType<typeof serve> | null = serve(flappingPort);
   const echo = await echoServer();
+  const switching = await echoServer(
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+  );
   const udp = await udpTarget();
-  const [tcpPort, udpPort] = [quietPort(), await freeUdpPort()];
+  const [ownPort, tcpPort, udpPort] = [quietPort(), quietPort(), await freeUdpPort()];
   const key = await configure(gateway, {
+    ownPort,
     tcpPort,
     udpPort,
     flappingPort,
     originPort: origin.port ?? 0,
     echoPort: echo.port,
+    switchingPort: switching.port,
     udpTargetPort: udp.port,
   });
   return {
     gateway,
+    httpPort: gateway.httpPort,
+    ownPort,
     tcpPort,
     udpPort,
     key,
@@ -48,17 +59,17 @@ export async function setUp(gateway: Gateway): Promise<Scene> {
         flapping = null;
       }
     },
-    stop: async () => stopAll([origin, flapping], echo.server, udp),
+    stop: async () => stopAll([origin, flapping], [echo.server, switching.server], udp),
   };
 }
 
 async function stopAll(
   servers: readonly (ReturnType<typeof serve> | null)[],
-  echo: Server,
+  echoes: readonly Server[],
   udp: UdpTarget,
 ): Promise<void> {
   for (const server of servers) await server?.stop(true);
-  echo.close();
+  for (const echo of echoes) echo.close();
   udp.close();
 }
 
@@ -94,10 +105,20 @@ function serve(port: number) {
   });
 }
 
-async function echoServer(): Promise<{ readonly server: Server; readonly port: number }> {
+/** Echoes bytes; with a head, those behind the request's head. */
+async function echoServer(head = ""): Promise<{ readonly server: Server; readonly port: number }> {
   const server = createServer((socket: Socket) => {
     socket.on("error", () => socket.destroy());
-    socket.pipe(socket);
+    if (head === "") return void socket.pipe(socket);
+    let request = "";
+    socket.on("data", function answer(bytes: Buffer) {
+      request += bytes.toString("latin1");
+      const end = request.indexOf("\r\n\r\n");
+      if (end < 0) return;
+      socket.off("data", answer);
+      socket.write(head + request.slice(end + 4), "latin1");
+      socket.pipe(socket);
+    });
   });
   await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
   return { server, port: (server.address() as { port: number }).port };
@@ -107,7 +128,9 @@ interface Ports {
   readonly originPort: number;
   readonly flappingPort: number;
   readonly echoPort: number;
+  readonly switchingPort: number;
   readonly udpTargetPort: number;
+  readonly ownPort: number;
   readonly tcpPort: number;
   readonly udpPort: number;
 }
@@ -126,6 +149,10 @@ async function configure(gateway: Gateway, ports: Ports): Promise<string> {
   await service("udp", [ports.udpTargetPort], { protocol: "udp" });
   for (const name of ["plain", "ws", "large", "count", "cached", "packed", "keyed", "limited"])
     await create("routes", { name, service_id: "main", paths: [`/${name}`] });
+  await service("switching", [ports.switchingPort]);
+  await create("routes", { name: "switching", service_id: "switching", paths: ["/switching"] });
+  const own = { name: "own", address: "127.0.0.1", port: ports.ownPort, engine: "sluice" };
+  await create("listeners", own);
   await create("routes", { name: "flapping", service_id: "flapping", paths: ["/flapping"] });
   const stream = { listen_address: "127.0.0.1" };
   await create("stream-routes", {
