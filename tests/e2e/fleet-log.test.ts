@@ -11,7 +11,7 @@ import { cleanupsOf } from "../support/cleanups.ts";
 import { createSource, openSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { Postgres } from "../support/postgres.ts";
+import type { Postgres } from "../support/postgres.ts";
 import { codec, TestNode } from "../unit/fleet/node.ts";
 import { serviceOf } from "../unit/store/fixture.ts";
 
