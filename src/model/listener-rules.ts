@@ -35,11 +35,6 @@ function checkEngine(listener: Listener, report: Report): void {
       "shared_engines",
       'needs protocol "https", because the name in the TLS handshake chooses the engine: without TLS, use engine "full"',
     );
-  if (engine === "sluice" && protocol !== "http")
-    report(
-      "engine",
-      'engine "sluice" serves protocol "http" only: use "standard" or "full" with TLS',
-    );
   if (engine === "sluice" && isShared)
     report("shared_engines", 'has no effect with engine "sluice": turn it off');
   if (engine !== "sluice" && listener.max_header_bytes > 16_384)
@@ -47,10 +42,10 @@ function checkEngine(listener: Listener, report: Report): void {
       "max_header_bytes",
       `must be at most 16384 with engine "${engine}": lower it, or keep engine "sluice"`,
     );
-  if (http3 && (engine === "full" || isShared))
+  if (http3 && (engine !== "standard" || isShared))
     report(
       "http3",
-      `cannot be combined with ${isShared ? "shared_engines" : 'engine "full"'}: turn HTTP/3 off, or use another port for the names that need this engine`,
+      `cannot be combined with ${isShared ? "shared_engines" : `engine "${engine}"`}: turn HTTP/3 off, or use another port for the names that need this engine`,
     );
 }
 

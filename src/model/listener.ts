@@ -108,13 +108,13 @@ export const listenerInput = t.Object(
       oneOf(["standard", "full", "sluice"], {
         default: "standard",
         description:
-          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for protocol http with HTTP/1.1, with the least processor time, exact lengths, trailers, interim responses and names as sent. A change binds the listener again",
+          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for HTTP/1.1 with TLS or without, with the least processor time, exact lengths, trailers, interim responses and names as sent. A change binds the listener again",
         form: {
           help: "The full engine needs about 5 times the processor time for a small HTTP/2 request, and has no HTTP/3",
           options: {
             standard: "Standard: Bun's, also with HTTP/2 and HTTP/3",
             full: "Full: also gRPC, for all host names",
-            sluice: "Sluice: our own, for HTTP/1.1 without TLS",
+            sluice: "Sluice: our own, for HTTP/1.1",
           },
           group: "engine",
         },

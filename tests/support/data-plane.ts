@@ -11,7 +11,7 @@ import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { scopeOf } from "../../src/model/plugin.ts";
 import { catalogueOf } from "../../src/pdk/catalogue.ts";
 import type { AnyPlugin } from "../../src/pdk/definition.ts";
-import { testedEngine } from "./engines.ts";
+import { engineOf } from "./engines.ts";
 import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
@@ -210,7 +210,7 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
     address: "127.0.0.1",
     port: freePort(),
     protocol: tls === null ? "http" : "https",
-    ...(tls === null && testedEngine !== "" ? { engine: testedEngine } : {}),
+    ...engineOf(sketch),
     ...sketch,
   };
   return {

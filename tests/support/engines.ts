@@ -3,8 +3,20 @@
 /** For `describe.each`: what differs between them is in docs/limits-of-bun.md, and explicit in the tests. */
 export const engines = ["standard", "full", "sluice"] as const;
 
-/** The engine of plaintext listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
+/** The engine of listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
 export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
+
+/** For a listener that names no engine. Our own cannot do everything yet. */
+export const engineOf = (listener: {
+  readonly engine?: string | undefined;
+  readonly shared_engines?: boolean | undefined;
+}): { readonly engine?: string } =>
+  testedEngine === "" || listener.engine !== undefined || listener.shared_engines === true
+    ? {}
+    : { engine: testedEngine };
+
+/** Whether listeners with TLS offer HTTP/2. */
+export const hasHttp2 = testedEngine !== "sluice";
 
 /** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
 export const hasTunnels = testedEngine === "sluice";

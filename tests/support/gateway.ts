@@ -46,7 +46,6 @@ type Found = {
   readonly id: string;
   readonly name: string;
   readonly port: number;
-  readonly protocol: string;
   readonly engine: string;
 };
 
@@ -266,10 +265,10 @@ export class Gateway implements Reporter {
     await this.#readPorts();
   }
 
-  /** All plaintext listeners have the engine that is tested, unless a file has the configuration. */
+  /** All listeners have the engine that is tested, unless a file has the configuration. */
   async #useEngine(listeners: readonly Found[]): Promise<void> {
-    for (const { id, protocol, engine } of listeners) {
-      if (protocol !== "http" || engine !== "standard") continue;
+    for (const { id, engine } of listeners) {
+      if (engine !== "standard") continue;
       const path = `/api/v1/listeners/${id}`;
       const { status } = await this.api("PATCH", path, { engine: testedEngine });
       if (status === 409) return;

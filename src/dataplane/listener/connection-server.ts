@@ -9,6 +9,10 @@ import type { AcceptDecision, ConnectionSlot, Preread } from "./pending-connecti
 export interface AcceptorContext extends ListenerContext {
   /** The live version's: a new limit applies to the next connection. */
   livePlan(): ListenerPlan;
+  /** The live plan of the listener at the port that serves the name; null: the client has named none. */
+  planFor(serverName: string | null): ListenerPlan;
+  /** The live plans of all listeners at the port. */
+  livePlans(): readonly ListenerPlan[];
   liveCertificates(): CertificateIndex;
   /** Whether the full engine serves the name, where the listener has both engines. */
   needsFullEngine(serverName: string | null): boolean;

@@ -200,6 +200,8 @@ export class Listeners {
       refused: (reason, address) => refused(listener.name, reason, address),
       onHandshake: (isDone) => onHandshake(id, isDone),
       livePlan,
+      planFor: (name) => planFor(this.#live ?? version, key, name) ?? livePlan(),
+      livePlans: () => plansAt(this.#live ?? version, key),
       needsFullEngine: (name) => needsFullEngine(this.#live ?? version, key, name),
       responseWriteTimeout: () => (this.#live ?? version).settings.limits.response_write_timeout,
       liveCertificates: () => (this.#live ?? version).certificateIndex,
@@ -239,27 +241,40 @@ async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> 
   await Promise.all([...listeners].map((listener) => listener.close()));
 }
 
-function needsFullEngine(
-  { engineHosts, entries }: ListenerVersion,
-  key: string,
-  name: string | null,
-): boolean {
+/** Of the listener at the port that serves the name. */
+function runtimeFor({ entries }: ListenerVersion, key: string, name: string | null) {
   const entry = entries.get(key);
-  const listener = entry?.choice?.find(name ?? "") ?? entry;
-  return listener !== undefined && engineHosts.has(name, listener.id);
+  return entry?.choice?.find(name ?? "") ?? entry;
+}
+
+function planFor(version: ListenerVersion, key: string, name: string | null) {
+  const listener = runtimeFor(version, key, name);
+  return listener === undefined ? undefined : version.listeners.get(listener.id);
+}
+
+function plansAt({ listeners }: ListenerVersion, key: string): readonly ListenerPlan[] {
+  return listenersByPort(listeners.values()).get(key) ?? [];
+}
+
+function needsFullEngine(version: ListenerVersion, key: string, name: string | null): boolean {
+  const listener = runtimeFor(version, key, name);
+  return listener !== undefined && version.engineHosts.has(name, listener.id);
 }
 
 /** The options of a socket or of the server behind it. */
 function bindKey({ listener, tls }: ListenerPlan) {
-  const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
+  const { address, port, protocol, engine, http2, http3, idle_timeout } = listener;
+  const socket = [address, port, protocol, engine];
+  // It reads everything else at each connection.
+  if (engine === "sluice") return socket;
   const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;
-  const { engine, shared_engines: hasBothEngines } = listener;
+  const { shared_engines: hasBothEngines, tls_min_version } = listener;
   return [
-    [address, port, protocol, engine, hasBothEngines, tls_min_version],
-    // Engines of our own read these at each connection.
+    [...socket, hasBothEngines, tls_min_version],
+    // The full engine reads these at each connection.
     engine === "standard" ? [http2, http3, idle_timeout, tls] : tls !== null,
     client_auth === "none" ? null : [client_auth, client_ca, client_crl],
-    proxy_protocol && engine !== "sluice" ? listener.trusted_proxies : null,
+    proxy_protocol ? listener.trusted_proxies : null,
     strict_sni,
   ];
 }

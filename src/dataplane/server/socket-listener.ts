@@ -1,8 +1,11 @@
-// One plain Bun.listen for an address and port, whose connections our own engine serves; knows no request and no route.
+// One plain Bun.listen for an address and port, whose connections our own engine serves, with TLS or without; knows no request and no
+// route.
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
+import type { ClientHello } from "../../net/client-hello.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
-import { connectionInfo } from "../listener/connection-info.ts";
+import { ACME_PROTOCOL } from "../challenges.ts";
+import { type ConnectionInfo, connectionInfo } from "../listener/connection-info.ts";
 import type { AcceptorContext } from "../listener/connection-server.ts";
 import { idleTimeoutOf } from "../listener/listener-runtime.ts";
 import {
@@ -13,11 +16,17 @@ import {
 } from "../listener/loopback-tunnel.ts";
 import {
   type AcceptDecision,
+  type ConnectionSlot,
   PendingConnection,
   type Preread,
 } from "../listener/pending-connection.ts";
 import type { HttpListener } from "./bun-server.ts";
-import { Http1Connection } from "./http1/connection.ts";
+import type { TlsSocket } from "./bun-tls.ts";
+import { PeerSocket } from "./peer-socket.ts";
+import { chooseProtocol, openHttp1 } from "./protocols.ts";
+import type { OpenConnection, ServedConnection } from "./served-connection.ts";
+import { TlsContexts } from "./tls-contexts.ts";
+import { TlsHandshake, type TlsHandshakeOptions } from "./tls-handshake.ts";
 
 const TICK_MS = 1000;
 /** Time in which what was sent to clients reaches the kernel when everything is closed. */
@@ -31,16 +40,33 @@ interface Accepted extends ClientSocket {
   setKeepAlive(on: boolean, delayMs: number): void;
 }
 
+/** A connection that no protocol serves yet, or any more. */
+interface Waiting {
+  /** Called about once a second. */
+  tick(now: number): void;
+  /** Closes at once. */
+  close(): void;
+}
+
 /** After a minute of silence, to notice clients that have vanished. */
 const KEEP_ALIVE_MS = 60_000;
+
+/** RFC 8446 section 6: a fatal alert, before any key is there. */
+const alert = (code: number) => Buffer.from([21, 3, 3, 0, 2, 2, code]);
+const UNRECOGNIZED_NAME = alert(112);
+const NO_APPLICATION_PROTOCOL = alert(120);
+
+/** How the TLS of a connection ends. */
+type Termination = Pick<TlsHandshakeOptions, "context" | "clientAuth" | "protocol" | "accepted">;
 
 export class SocketListener implements HttpListener {
   readonly plan: ListenerPlan;
   readonly hasAcceptor = true;
   readonly #context: AcceptorContext;
   readonly #server: { stop(force: boolean): void };
-  readonly #pending = new Set<PendingConnection>();
-  readonly #connections = new Set<Http1Connection>();
+  readonly #waiting = new Set<Waiting>();
+  readonly #connections = new Set<ServedConnection>();
+  readonly #contexts = new TlsContexts();
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
   #isGoingAway = false;
@@ -86,7 +112,7 @@ export class SocketListener implements HttpListener {
     const end = performance.now() + FLUSH_MS;
     const isServed = () => [...this.#connections].every((connection) => connection.isServed);
     while (!isServed() && performance.now() < end) await Bun.sleep(5);
-    for (const connection of [...this.#pending, ...this.#connections]) connection.close();
+    for (const connection of [...this.#waiting, ...this.#connections]) connection.close();
   }
 
   #accept(socket: Accepted): void {
@@ -99,22 +125,18 @@ export class SocketListener implements HttpListener {
       socket.terminate();
       return;
     }
-    const { listener } = livePlan();
+    const { listener, tls } = livePlan();
     const connection = new PendingConnection(socket, slot, {
       now: () => performance.now(),
       timeoutMs: prereadTimeout(),
       trusts: listener.proxy_protocol ? this.#trusts(listener) : null,
-      readsHello: false,
-      decide: (preread) => this.#serve(socket, preread),
+      readsHello: tls !== null,
+      decide: (preread) => this.#decide(socket, preread),
       refused,
-      done: (done) => {
-        this.#pending.delete(done);
-        this.#stopIfEmpty();
-      },
+      done: (done) => this.#over(done),
     });
     socket.data = connection;
-    this.#pending.add(connection);
-    this.#startTimer();
+    this.#wait(connection);
     connection.begin();
   }
 
@@ -125,17 +147,97 @@ export class SocketListener implements HttpListener {
     return this.#trusted.trusts;
   }
 
-  #serve(socket: Accepted, preread: Preread): AcceptDecision {
-    const { buffered, slot } = preread;
-    const { serve, refused, livePlan } = this.#context;
+  #decide(socket: Accepted, preread: Preread): AcceptDecision {
+    const { hello, buffered } = preread;
+    if (hello !== null) return this.#decideTls(socket, preread, hello);
+    prepareForRequests(socket);
     const info = connectionInfo(preread);
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    const connection: Http1Connection = new Http1Connection(socket, {
+    const connection = this.#connect(socket, { slot: preread.slot, info, open: openHttp1 });
+    // `begin` after the socket has its new owner.
+    queueMicrotask(() => connection.begin(buffered));
+    return { owner: connection.socket, ownsSlot: true };
+  }
+
+  /** Nothing was sent to the client yet: the connection can become everything that begins with a ClientHello. */
+  #decideTls(socket: Accepted, preread: Preread, hello: ClientHello): AcceptDecision {
+    const { challenges, adopt, liveCertificates, planFor, livePlans } = this.#context;
+    const { serverName, protocols } = hello;
+    const challenge = challenges.certificateFor(serverName, protocols);
+    if (challenge !== null) {
+      const context = this.#contexts.forChallenge(challenge);
+      const accepted = (secured: TlsSocket) => this.#linger(secured, preread.slot);
+      const protocol = ACME_PROTOCOL;
+      return this.#secure(socket, preread, { context, clientAuth: null, protocol, accepted });
+    }
+    const stream = adopt(preread);
+    if (stream !== null) return { owner: stream, ownsSlot: false };
+    const { listener, tls } = planFor(serverName);
+    const certificate = liveCertificates().find(serverName);
+    if (certificate === null) challenges.missing(serverName);
+    if (tls === null || (certificate === null && listener.strict_sni))
+      return {
+        refusal: "no certificate matches the TLS server name",
+        alert: UNRECOGNIZED_NAME,
+      };
+    const protocol = chooseProtocol(protocols, listener);
+    if (protocol === null)
+      return {
+        refusal: "the client offers no protocol of the listener",
+        alert: NO_APPLICATION_PROTOCOL,
+      };
+    const rules = this.#contexts.rulesOf(listener, livePlans);
+    prepareForRequests(socket);
+    return this.#secure(socket, preread, {
+      context: rules.contextOf(certificate ?? tls),
+      clientAuth: rules.clientAuth,
+      protocol: protocol.name,
+      accepted: (secured, info) => {
+        const { open } = protocol;
+        secured.data = this.#connect(secured, { slot: preread.slot, info, open }).socket;
+      },
+    });
+  }
+
+  #secure(socket: Accepted, preread: Preread, termination: Termination): AcceptDecision {
+    const { refused, onHandshake, prereadTimeout } = this.#context;
+    const { slot, buffered } = preread;
+    const info = connectionInfo(preread);
+    const handshake = new TlsHandshake({
+      ...termination,
+      info,
+      deadline: performance.now() + prereadTimeout(),
+      ended: (isDone) => {
+        onHandshake(isDone);
+        this.#over(handshake);
+      },
+      refused: (reason) => {
+        refused(reason, info.address);
+        slot.release();
+      },
+    });
+    this.#wait(handshake);
+    return { owner: handshake.begin(socket, buffered), ownsSlot: true };
+  }
+
+  #connect(
+    socket: ClientSocket,
+    {
+      slot,
+      info,
+      open,
+    }: {
+      readonly slot: ConnectionSlot;
+      readonly info: ConnectionInfo;
+      readonly open: OpenConnection;
+    },
+  ): ServedConnection {
+    const { serve, refused, planFor } = this.#context;
+    const listener = () => planFor(info.serverName).listener;
+    const connection = open(socket, {
       info,
       serve,
-      maxHeadBytes: () => livePlan().listener.max_header_bytes,
-      bounds: () => this.#bounds(),
+      listener,
+      bounds: () => this.#bounds(listener()),
       refused: (reason) => refused(reason, info.address),
       closed: () => {
         this.#connections.delete(connection);
@@ -144,15 +246,33 @@ export class SocketListener implements HttpListener {
       },
     });
     this.#connections.add(connection);
+    this.#startTimer();
     if (this.#isGoingAway) connection.isGoingAway = true;
-    // `begin` after the socket has its new owner.
-    queueMicrotask(() => connection.begin(buffered));
-    return { owner: connection.socket, ownsSlot: true };
+    return connection;
   }
 
-  #bounds() {
-    const { headTimeoutMs, responseWriteTimeout, livePlan } = this.#context;
-    const { listener } = livePlan();
+  /** Closes the connection of a CA, which has seen all that it wants. */
+  #linger(secured: TlsSocket, slot: ConnectionSlot): void {
+    const socket = new PeerSocket(secured, {
+      received() {},
+      drained() {},
+      ended() {},
+      closed: () => {
+        slot.release();
+        this.#over(lingering);
+      },
+    });
+    const lingering: Waiting = {
+      tick: (now) => socket.tick(now),
+      close: () => socket.destroy(),
+    };
+    this.#wait(lingering);
+    secured.data = socket;
+    socket.finish(performance.now());
+  }
+
+  #bounds(listener: Listener) {
+    const { headTimeoutMs, responseWriteTimeout } = this.#context;
     return {
       headTimeout: headTimeoutMs(),
       idleTimeout: idleTimeoutOf(listener) * 1000,
@@ -183,15 +303,30 @@ export class SocketListener implements HttpListener {
   #startTimer(): void {
     this.#timer ??= setInterval(() => {
       const now = performance.now();
-      for (const connection of this.#pending) connection.tick(now);
+      for (const connection of this.#waiting) connection.tick(now);
       for (const connection of this.#connections) connection.tick(now);
     }, TICK_MS);
   }
 
+  #wait(waiting: Waiting): void {
+    this.#waiting.add(waiting);
+    this.#startTimer();
+  }
+
+  #over(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    this.#stopIfEmpty();
+  }
+
   #stopIfEmpty(): void {
-    if (this.#pending.size + this.#connections.size > 0) return;
+    if (this.#waiting.size + this.#connections.size > 0) return;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     this.#onEmpty?.();
   }
+}
+
+function prepareForRequests(socket: Accepted): void {
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_MS);
 }

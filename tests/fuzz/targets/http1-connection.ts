@@ -2,6 +2,8 @@
 import { Http1Connection } from "../../../src/dataplane/server/http1/connection.ts";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { connectionInfo } from "../../../src/dataplane/listener/connection-info.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { type Listener, listenerInput } from "../../../src/model/listener.ts";
 import { edited, inPieces } from "../bytes.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
 import { conversations, type Input, written } from "./http1-requests.ts";
@@ -29,6 +31,12 @@ interface Outcome {
 }
 
 const end = { address: "192.0.2.1", port: 1 };
+const LISTENER: Listener = {
+  ...decode(listenerInput, { name: "fuzz", port: 1, max_header_bytes: 4096 }),
+  id: "fuzz",
+  created_at: "",
+  updated_at: "",
+};
 const INFO = connectionInfo({ ends: { source: end, destination: end }, hello: null });
 
 /** More steps of promises than a request needs. */
@@ -57,7 +65,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
     {
       info: INFO,
       serve: (stream) => void respond(stream, seen),
-      maxHeadBytes: () => 4096,
+      listener: () => LISTENER,
       bounds: () => ({ headTimeout: 0, idleTimeout: 1000, writeTimeout: 0 }),
       refused() {},
       closed() {},

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { freePort } from "../../support/data-plane.ts";
+import { engineOf } from "../../support/engines.ts";
 import { type Client, useGateway } from "../api/client.ts";
 
 export interface ListenerWorld {
@@ -29,7 +30,8 @@ export function useListeners(): ListenerWorld {
     api,
     async listener(name, fields = {}) {
       const port = freePort();
-      await api.create("/listeners", { name, address: "127.0.0.1", port, ...fields });
+      const own: Record<string, unknown> = { name, address: "127.0.0.1", port, ...fields };
+      await api.create("/listeners", { ...own, ...engineOf(own) });
       return port;
     },
   };

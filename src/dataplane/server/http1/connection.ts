@@ -4,34 +4,13 @@ import { partOf } from "../../../http/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
-import type { StreamHandler } from "../bun-stream.ts";
 import type { SwitchedClient } from "../client-stream.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
+import type { ConnectionOwner, ServedConnection } from "../served-connection.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { Http1Body, MAX_DROPPED_BYTES } from "./request-body.ts";
 import { CHUNKED, HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
 import { Http1Stream, type StreamConnection } from "./stream.ts";
-
-/** Limits of a connection, read when they apply. Times in milliseconds. */
-export interface Http1Bounds {
-  /** For each request head; 0: that of the idle connection. */
-  readonly headTimeout: number;
-  readonly idleTimeout: number;
-  /** In which a client must read some of a complete response; 0: no limit. */
-  readonly writeTimeout: number;
-}
-
-/** What a connection needs of its listener. */
-export interface Http1Owner {
-  readonly info: ConnectionInfo;
-  readonly serve: StreamHandler;
-  /** Asked for each head. */
-  maxHeadBytes(): number;
-  bounds(): Http1Bounds;
-  refused(reason: string): void;
-  /** The last call. */
-  closed(): void;
-}
 
 /** Bytes that wait behind a request before the gateway stops reading from the client. */
 const MAX_WAITING_BYTES = 65_536;
@@ -53,11 +32,11 @@ const UNREAD: RequestHead = {
   upgrade: null,
 };
 
-export class Http1Connection implements SocketUser, StreamConnection {
+export class Http1Connection implements SocketUser, StreamConnection, ServedConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
   isGoingAway = false;
-  readonly #owner: Http1Owner;
+  readonly #owner: ConnectionOwner;
   readonly #waiting = new ByteQueue();
   #stream: Http1Stream | null = null;
   readonly #reader = new HeadReader();
@@ -76,7 +55,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
   #dropped = 0;
   #unsent = 0;
 
-  constructor(accepted: ClientSocket, owner: Http1Owner) {
+  constructor(accepted: ClientSocket, owner: ConnectionOwner) {
     this.#owner = owner;
     this.info = owner.info;
     this.socket = new PeerSocket(accepted, this);
@@ -173,7 +152,7 @@ export class Http1Connection implements SocketUser, StreamConnection {
       if (waiting.length === 1 && waiting.bytes[0] === 13) return false;
     }
     if (waiting.length === 0) return false;
-    const head = this.#reader.read(waiting.bytes, this.#owner.maxHeadBytes());
+    const head = this.#reader.read(waiting.bytes, this.#owner.listener().max_header_bytes);
     this.#isWithinHead = head === null;
     if (head === null) return false;
     if ("method" in head) {

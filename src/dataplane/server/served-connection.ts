@@ -1,0 +1,50 @@
+// The contract between a listener of our engine and what serves its connections; knows no protocol.
+import type { Listener } from "../../model/listener.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
+import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
+import type { StreamHandler } from "./bun-stream.ts";
+
+/** Limits of a connection, read when they apply. Times in milliseconds. */
+export interface ConnectionBounds {
+  /** For each request head; 0: that of the idle connection. */
+  readonly headTimeout: number;
+  readonly idleTimeout: number;
+  /** In which a client must read some of a complete response; 0: no limit. */
+  readonly writeTimeout: number;
+}
+
+/** What a connection needs of its listener. */
+export interface ConnectionOwner {
+  readonly info: ConnectionInfo;
+  readonly serve: StreamHandler;
+  /** The live version's: asked for each head. */
+  listener(): Listener;
+  bounds(): ConnectionBounds;
+  /** Logs that the client is refused. */
+  refused(reason: string): void;
+  /** The last call. */
+  closed(): void;
+}
+
+/** A client's connection, in whatever protocol. */
+export interface ServedConnection {
+  /** Of the client's socket from now on. */
+  readonly socket: SocketOwner;
+  readonly info: ConnectionInfo;
+  /** Whether the connection ends with its current requests. */
+  isGoingAway: boolean;
+  /** Whether a request or upgraded connection is served. */
+  readonly isBusy: boolean;
+  /** Whether the kernel has all that the client is to get. */
+  readonly isServed: boolean;
+  /** `buffered`: what the client has sent so far. */
+  begin(buffered: Buffer): void;
+  /** The connection ends with its current requests, at once without one. */
+  goAway(): void;
+  /** Called about once a second. */
+  tick(now: number): void;
+  /** Closes at once. */
+  close(): void;
+}
+
+export type OpenConnection = (socket: ClientSocket, owner: ConnectionOwner) => ServedConnection;

@@ -1,0 +1,84 @@
+// The TLS contexts of an address and port, by certificate and by rules of a listener; knows no name and no socket.
+import { constants } from "node:crypto";
+import type { Listener } from "../../model/listener.ts";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import { clientAuthOf } from "../listener/client-auth.ts";
+import type { ClientAuth, TerminatorCertificate } from "../listener/tls-terminators.ts";
+import { createTlsContext, type TlsContext } from "./bun-tls.ts";
+
+/** How TLS ends for the names of a listener. */
+export interface TlsRules {
+  readonly clientAuth: ClientAuth | null;
+  /** Throws when TLS does not accept the certificate. */
+  contextOf(certificate: TerminatorCertificate): TlsContext;
+}
+
+class Rules implements TlsRules {
+  readonly clientAuth: ClientAuth | null;
+  readonly #minVersion: "TLSv1.2" | "TLSv1.3";
+  readonly #contexts = new WeakMap<TerminatorCertificate, TlsContext>();
+
+  constructor(listener: Listener) {
+    this.clientAuth = clientAuthOf(listener);
+    this.#minVersion = listener.tls_min_version === "1.3" ? "TLSv1.3" : "TLSv1.2";
+  }
+
+  contextOf(certificate: TerminatorCertificate): TlsContext {
+    const known = this.#contexts.get(certificate);
+    if (known !== undefined) return known;
+    const { cert, key } = certificate;
+    const minVersion = this.#minVersion;
+    const context = createTlsContext({ cert, key, minVersion, ...this.#clientOptions });
+    this.#contexts.set(certificate, context);
+    return context;
+  }
+
+  /** Without session tickets every connection presents its certificate again. */
+  get #clientOptions() {
+    if (this.clientAuth === null) return {};
+    const { ca, crl } = this.clientAuth;
+    const secureOptions = constants.SSL_OP_NO_TICKET;
+    return { ca, secureOptions, ...(crl === null ? {} : { crl }) };
+  }
+}
+
+/**
+ * A context is made at the first handshake that needs it, and lives as long as its certificate and rules: a handshake gets the
+ * current ones, and a session of earlier ones is unknown to it.
+ */
+export class TlsContexts {
+  #byKey = new Map<string, Rules>();
+  #byListener = new WeakMap<Listener, Rules>();
+
+  readonly #challenges = new WeakMap<TerminatorCertificate, TlsContext>();
+
+  /** `plans`: of all listeners at the port, as they are now. */
+  rulesOf(listener: Listener, plans: () => readonly ListenerPlan[]): TlsRules {
+    const known = this.#byListener.get(listener);
+    if (known !== undefined) return known;
+    // Listeners have changed: what none of them asks for goes.
+    const before = this.#byKey;
+    this.#byKey = new Map();
+    this.#byListener = new WeakMap();
+    for (const one of new Set([listener, ...plans().map((plan) => plan.listener)])) {
+      const key = rulesKey(one);
+      const rules = this.#byKey.get(key) ?? before.get(key) ?? new Rules(one);
+      this.#byKey.set(key, rules);
+      this.#byListener.set(one, rules);
+    }
+    return this.rulesOf(listener, plans);
+  }
+
+  /** With the certificate of a challenge. */
+  forChallenge(certificate: TerminatorCertificate): TlsContext {
+    const context = this.#challenges.get(certificate) ?? createTlsContext(certificate);
+    this.#challenges.set(certificate, context);
+    return context;
+  }
+}
+
+const rulesKey = (listener: Listener): string => {
+  const { tls_min_version, client_auth, client_ca, client_crl } = listener;
+  const clients = client_auth === "none" ? [] : [client_auth, client_ca, client_crl];
+  return JSON.stringify([tls_min_version, ...clients]);
+};
