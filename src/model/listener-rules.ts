@@ -22,7 +22,7 @@ export const listenerRules: ObjectRules<Listener> = (listener, checks, report) =
     report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
 };
 
-/** HTTP/3 is a feature of the standard engine's own socket. */
+/** HTTP/3 is Bun's. */
 function checkEngine(listener: Listener, report: Report): void {
   const { engine, shared_engines: isShared, protocol, http3 } = listener;
   if (engine === "full" && isShared)
@@ -42,10 +42,10 @@ function checkEngine(listener: Listener, report: Report): void {
       "max_header_bytes",
       `must be at most 16384 with engine "${engine}": lower it, or keep engine "sluice"`,
     );
-  if (http3 && (engine !== "standard" || isShared))
+  if (http3 && (engine === "full" || isShared))
     report(
       "http3",
-      `cannot be combined with ${isShared ? "shared_engines" : `engine "${engine}"`}: turn HTTP/3 off, or use another port for the names that need this engine`,
+      `cannot be combined with ${isShared ? "shared_engines" : 'engine "full"'}: turn HTTP/3 off, or use another port for the names that need this engine`,
     );
 }
 

@@ -172,7 +172,7 @@ export const listenerInput = t.Object(
       help: "Over UDP on the same port, which the firewall must allow. A certificate change may close its connections",
       group: "tls",
       order: 1,
-      when: { protocol: ["https"], engine: ["standard"], shared_engines: [false] },
+      when: { protocol: ["https"], engine: ["standard", "sluice"], shared_engines: [false] },
     }),
     tls_min_version: oneOf(["1.2", "1.3"], {
       default: "1.2",

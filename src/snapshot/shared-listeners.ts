@@ -3,23 +3,27 @@ import type { Listener } from "../model/listener.ts";
 import { overlaps } from "./address-overlap.ts";
 import type { Report } from "../model/object-rules.ts";
 
-/** Settings of the socket and the server behind it: equal for all listeners that share it. */
-const SOCKET_FIELDS = [
+/** What applies before a client has named a host: equal for all listeners that share a port. */
+const PORT_FIELDS = [
   "protocol",
   "engine",
-  "shared_engines",
-  "max_concurrent_streams",
-  "max_connection_age",
-  "http2",
   "http3",
-  "tls_min_version",
-  "client_auth",
-  "client_ca",
-  "client_crl",
   "proxy_protocol",
   "strict_sni",
   "max_connections",
   "max_connections_per_address",
+] as const satisfies readonly (keyof Listener)[];
+
+/** What only our own engine chooses by the name in the TLS handshake. */
+const NAME_FIELDS = [
+  "shared_engines",
+  "max_concurrent_streams",
+  "max_connection_age",
+  "http2",
+  "tls_min_version",
+  "client_auth",
+  "client_ca",
+  "client_crl",
   "idle_timeout",
 ] as const satisfies readonly (keyof Listener)[];
 
@@ -35,9 +39,11 @@ export function checkSharing(listener: Listener, other: Listener, report: Report
     if (taken.has(hostKey(host)))
       report(`hosts[${index}]`, `${host} on ${where} belongs to listener "${other.name}"`, 409);
   // The networks whose PROXY header the gateway trusts belong to the socket too.
-  const fields = listener.proxy_protocol
-    ? ([...SOCKET_FIELDS, "trusted_proxies"] as const)
-    : SOCKET_FIELDS;
+  const fields = [
+    ...PORT_FIELDS,
+    ...(listener.engine === "sluice" && listener.protocol === "https" ? [] : NAME_FIELDS),
+    ...(listener.proxy_protocol ? (["trusted_proxies"] as const) : []),
+  ];
   for (const field of fields)
     if (JSON.stringify(listener[field]) !== JSON.stringify(other[field]))
       report(

@@ -10,7 +10,7 @@ import type { CertificateIndex } from "./certificate-index.ts";
 import type { AcceptorContext } from "./connection-server.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
-import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
+import { type HttpListener, openHttp3Listener, openHttpListener } from "../server/bun-server.ts";
 import { SocketListener } from "../server/socket-listener.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import type { EngineHosts } from "./engine-hosts.ts";
@@ -71,12 +71,12 @@ export class Listeners {
   } {
     const opened: OpenedListeners = new Map();
     const issues: Issue[] = [];
-    for (const plan of boundBy(version)) {
-      if (!this.#mustBind(plan, version)) continue;
+    for (const binding of bindingsOf(version)) {
+      if (!this.#mustBind(binding, version)) continue;
       try {
-        opened.set(plan.id, this.#open(plan, version));
+        opened.set(binding.key, this.#open(binding, version));
       } catch (error) {
-        issues.push(bindIssue(plan, error));
+        issues.push(bindIssue(binding, error));
       }
     }
     return { opened, issues };
@@ -85,13 +85,14 @@ export class Listeners {
   /** Serves a version for which `prepare` has bound the listeners; replaced listeners drain. */
   activate(version: ListenerVersion, opened: OpenedListeners): void {
     this.#live = version;
-    for (const [id, listener] of opened) {
-      this.#retire(id);
-      this.#bound.set(id, listener);
+    for (const [key, listener] of opened) {
+      this.#retire(key);
+      this.#bound.set(key, listener);
     }
-    const needed = new Set(boundBy(version).map(({ id }) => id));
-    for (const id of [...this.#bound.keys()]) if (!needed.has(id)) this.#retire(id);
+    const needed = new Set(bindingsOf(version).map(({ key }) => key));
+    for (const key of [...this.#bound.keys()]) if (!needed.has(key)) this.#retire(key);
     this.reconcile();
+    for (const listener of this.#bound.values()) listener.update?.();
     if (this.#isPaused) this.#retireAll();
   }
 
@@ -121,13 +122,13 @@ export class Listeners {
     const live = this.#live;
     this.#missing.clear();
     if (live === null || this.#isStopped) return;
-    for (const plan of boundBy(live)) {
-      if (this.#bound.has(plan.id)) continue;
+    for (const binding of bindingsOf(live)) {
+      if (this.#bound.has(binding.key)) continue;
       try {
-        this.#bound.set(plan.id, this.#open(plan, live));
+        this.#bound.set(binding.key, this.#open(binding, live));
       } catch (error) {
-        this.#missing.add(plan.id);
-        if (isFirst) this.#options.failed(bindIssue(plan, error));
+        this.#missing.add(binding.key);
+        if (isFirst) this.#options.failed(bindIssue(binding, error));
       }
     }
   }
@@ -139,17 +140,17 @@ export class Listeners {
   reconcile(): void {
     const live = this.#live;
     if (live === null) return;
-    const outdated = [...live.listeners.values()].filter((plan) => {
-      const bound = this.#bound.get(plan.id);
-      return bound !== undefined && bound.hasAcceptor !== this.#hasAcceptor(plan, live);
+    const outdated = bindingsOf(live).filter((binding) => {
+      const bound = this.#bound.get(binding.key);
+      return bound !== undefined && bound.hasAcceptor !== this.#hasAcceptor(binding, live);
     });
-    for (const plan of outdated) {
+    for (const binding of outdated) {
       try {
-        const opened = this.#open(plan, live);
-        this.#retire(plan.id);
-        this.#bound.set(plan.id, opened);
+        const opened = this.#open(binding, live);
+        this.#retire(binding.key);
+        this.#bound.set(binding.key, opened);
       } catch (error) {
-        this.#options.failed(bindIssue(plan, error));
+        this.#options.failed(bindIssue(binding, error));
       }
     }
   }
@@ -161,7 +162,7 @@ export class Listeners {
   }
 
   #retireAll(): void {
-    for (const id of [...this.#bound.keys()]) this.#retire(id);
+    for (const key of [...this.#bound.keys()]) this.#retire(key);
     for (const listener of this.#draining) listener.goAway();
   }
 
@@ -171,23 +172,28 @@ export class Listeners {
   }
 
   /** Only what the socket was given needs a new one; everything else is read at each request. */
-  #mustBind(plan: ListenerPlan, version: ListenerVersion): boolean {
-    const bound = this.#bound.get(plan.id);
+  #mustBind(binding: Binding, version: ListenerVersion): boolean {
+    const { plan, isHttp3 } = binding;
+    const bound = this.#bound.get(binding.key);
     if (bound === undefined) return true;
-    if (bound.hasAcceptor !== this.#hasAcceptor(plan, version)) return true;
-    // The full engine reads certificates at each handshake.
-    const hasOwnCertificates = plan.tls !== null && plan.listener.engine === "standard";
+    if (bound.hasAcceptor !== this.#hasAcceptor(binding, version)) return true;
+    // The other engines read certificates at each handshake.
+    const hasOwnCertificates =
+      plan.tls !== null && (plan.listener.engine === "standard" || isHttp3);
     if (hasOwnCertificates && this.#live?.certificates !== version.certificates) return true;
     if (bound.plan === plan) return false;
-    return JSON.stringify(bindKey(bound.plan)) !== JSON.stringify(bindKey(plan));
+    const keyOf = isHttp3 ? http3BindKey : bindKey;
+    return JSON.stringify(keyOf(bound.plan)) !== JSON.stringify(keyOf(plan));
   }
 
-  #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
+  #open(binding: Binding, version: ListenerVersion): HttpListener {
     const { serveOn, websocket, limits, adopt, refused, challenges, onHandshake } = this.#options;
+    const { plan, isHttp3 } = binding;
     const { id, listener } = plan;
     const key = portKey(listener.address, listener.port);
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
-    if (!this.#hasAcceptor(plan, version)) return openHttpListener(plan, context);
+    if (isHttp3) return openHttp3Listener(plan, context);
+    if (!this.#hasAcceptor(binding, version)) return openHttpListener(plan, context);
     const livePlan = () => this.#live?.listeners.get(id) ?? plan;
     const acceptorContext: AcceptorContext = {
       ...context,
@@ -211,7 +217,8 @@ export class Listeners {
       : openAcceptorListener(plan, acceptorContext);
   }
 
-  #hasAcceptor(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
+  #hasAcceptor({ plan, isHttp3 }: Binding, { passthroughPorts }: ListenerVersion): boolean {
+    if (isHttp3) return false;
     const { listener } = plan;
     const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
     return (
@@ -219,10 +226,10 @@ export class Listeners {
     );
   }
 
-  #retire(id: string): void {
-    const listener = this.#bound.get(id);
+  #retire(key: string): void {
+    const listener = this.#bound.get(key);
     if (listener === undefined) return;
-    this.#bound.delete(id);
+    this.#bound.delete(key);
     this.#drain(listener);
   }
 
@@ -232,9 +239,26 @@ export class Listeners {
   }
 }
 
-/** Of listeners that share a port, one binds the socket. */
-const boundBy = ({ listeners }: ListenerVersion): readonly ListenerPlan[] =>
-  [...listenersByPort(listeners.values()).values()].flatMap((group) => group.slice(0, 1));
+/** A socket that a version needs. */
+interface Binding {
+  readonly key: string;
+  readonly plan: ListenerPlan;
+  /** UDP beside the TCP socket of our own engine. Other engines have one server for both. */
+  readonly isHttp3: boolean;
+}
+
+/** Of listeners that share a port, one binds the sockets. */
+function bindingsOf({ listeners }: ListenerVersion): readonly Binding[] {
+  const bindings: Binding[] = [];
+  for (const [plan] of listenersByPort(listeners.values()).values()) {
+    if (plan === undefined) continue;
+    bindings.push({ key: plan.id, plan, isHttp3: false });
+    const { engine, http3 } = plan.listener;
+    if (engine === "sluice" && http3 && plan.tls !== null)
+      bindings.push({ key: `${plan.id} http3`, plan, isHttp3: true });
+  }
+  return bindings;
+}
 
 /** Closes listeners at once, with their connections. */
 async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
@@ -279,11 +303,16 @@ function bindKey({ listener, tls }: ListenerPlan) {
   ];
 }
 
-function bindIssue({ listener }: ListenerPlan, error: unknown): Issue {
+const http3BindKey = ({ listener: { address, port, idle_timeout }, tls }: ListenerPlan) => [
+  [address, port, idle_timeout],
+  tls,
+];
+
+function bindIssue({ plan: { listener }, isHttp3 }: Binding, error: unknown): Issue {
   const reason = error instanceof Error ? error.message : String(error);
   return {
     path: "port",
-    message: `cannot listen on ${listener.address} port ${listener.port}: ${reason}`,
+    message: `cannot listen on ${listener.address} ${isHttp3 ? "UDP " : ""}port ${listener.port}: ${reason}`,
     status: 409,
   };
 }

@@ -1,6 +1,7 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { readGrpcTimeout } from "../../http/grpc.ts";
 import { failures, type ProxyError } from "../error.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
@@ -23,8 +24,12 @@ export interface Pipeline extends ServeContext {
 
 /** Serves one request to its end with this version of the configuration. */
 export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeline): void {
-  const { clientAuthKey } = listener;
-  if (clientAuthKey !== null && stream.connection?.clientAuthKey !== clientAuthKey) {
+  const { clientAuthKey, choice } = listener;
+  if (
+    choice === null &&
+    clientAuthKey !== null &&
+    stream.connection?.clientAuthKey !== clientAuthKey
+  ) {
     // The connection was accepted with other client certificate settings.
     stream.abort();
     return;
@@ -162,15 +167,27 @@ function isBodyTooLarge(request: ClientRequest): boolean {
  */
 function isMisdirected(request: ClientRequest, entry: ListenerRuntime): boolean {
   const { connection } = request.stream;
-  if (connection === null) return false;
   const { host, listener } = request;
+  const asksCertificates = listener.clientAuthKey !== null;
+  // Without an acceptor there is no client certificate.
+  if (connection === null) return asksCertificates;
+  if (entry.choice !== null && hasOtherRules(connection, listener)) return true;
   const { serverName: name } = connection;
-  if (name === host || (name === null && entry.clientAuthKey === null)) return false;
+  if (name === host || (name === null && !asksCertificates)) return false;
   const { certificateIndex: certificates } = request.generation;
   const own = certificates.find(host);
-  if (entry.clientAuthKey !== null) {
+  if (asksCertificates) {
     if (certificates.find(name) !== own) return true;
   } else if (request.isFromTrustedProxy()) return false;
   if (name !== null && entry.choice !== null && entry.choice.find(name) !== listener) return true;
   return own !== null && certificates.find(name) !== own;
+}
+
+/** Whether the handshake was that of another listener at the port, whose rules this one does not accept. */
+function hasOtherRules(
+  { clientAuthKey, serverName, tlsVersion }: ConnectionInfo,
+  listener: ListenerRuntime,
+): boolean {
+  if (clientAuthKey !== listener.clientAuthKey) return true;
+  return serverName === null && listener.isTls13 && tlsVersion !== "TLSv1.3";
 }

@@ -9,6 +9,8 @@ export interface HttpListener {
   readonly plan: ListenerPlan;
   /** Whether an acceptor reads connections before the server. */
   readonly hasAcceptor: boolean;
+  /** A version was activated. */
+  update?(): void;
   /** Stops accepting; requests and WebSockets go on. Resolves when the last one has ended. */
   stop(): Promise<void>;
   /** After `stop`: keep-alive connections close after their current request. */
@@ -28,12 +30,19 @@ export interface ListenerContext {
 }
 
 /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
-export function openHttpListener(plan: ListenerPlan, context: ListenerContext): HttpListener {
+export const openHttpListener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
+  openServer(plan, context, plan.listener.http3 && plan.tls !== null ? { http3: true } : {});
+
+/** The same for HTTP/3 alone, on UDP, beside the TCP socket of our own engine. */
+export const openHttp3Listener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
+  openServer(plan, context, { http3: true, http1: false, http2: false });
+
+function openServer(plan: ListenerPlan, context: ListenerContext, protocols: object): HttpListener {
   const server = startHttpServer(plan, context, {
     hostname: plan.listener.address,
     port: plan.listener.port,
     reusePort: true,
-    ...(plan.listener.http3 && plan.tls !== null ? { http3: true } : {}),
+    ...protocols,
     fetch: fetchHandler(context.serve, null),
   });
   return {

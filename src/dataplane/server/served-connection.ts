@@ -48,3 +48,7 @@ export interface ServedConnection {
 }
 
 export type OpenConnection = (socket: ClientSocket, owner: ConnectionOwner) => ServedConnection;
+
+/** The header line that announces HTTP/3 at the same port; empty without it. */
+export const altSvcLine = ({ http3, port }: Listener): string =>
+  http3 ? `alt-svc: h3=":${port}"; ma=86400\r\n` : "";

@@ -67,6 +67,8 @@ export class SocketListener implements HttpListener {
   readonly #waiting = new Set<Waiting>();
   readonly #connections = new Set<ServedConnection>();
   readonly #contexts = new TlsContexts();
+  /** Of the version that was activated last. */
+  #plans: readonly ListenerPlan[] = [];
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
   #isGoingAway = false;
@@ -91,6 +93,21 @@ export class SocketListener implements HttpListener {
     let pending = 0;
     for (const { isBusy } of this.#connections) if (isBusy) pending++;
     return pending;
+  }
+
+  /** Connections whose client certificate was verified with other settings end with their current requests. */
+  update(): void {
+    const { livePlans, planFor } = this.#context;
+    const plans = livePlans();
+    if (plans.length === this.#plans.length && plans.every((plan, at) => plan === this.#plans[at]))
+      return;
+    this.#plans = plans;
+    for (const connection of this.#connections) {
+      const { serverName, clientAuthKey, tlsVersion } = connection.info;
+      if (tlsVersion === null) continue;
+      const { clientAuth } = this.#contexts.rulesOf(planFor(serverName).listener, livePlans);
+      if (clientAuthKey !== (clientAuth?.key ?? null)) connection.goAway();
+    }
   }
 
   stop(): Promise<void> {

@@ -15,6 +15,7 @@ const files = {
   "what is read before routing": () => import("../listeners/front.test.ts"),
   "server names": () => import("../listeners/names.test.ts"),
   "PROXY headers": () => import("../listeners/proxy-protocol.test.ts"),
+  "HTTP/3 beside": () => import("../listeners/http3.test.ts"),
   "listeners by host": () => import("../listeners/hosts.test.ts"),
   "ACME challenges": () => import("../acme/challenges.test.ts"),
   "certificates on demand": () => import("../acme/on-demand.test.ts"),

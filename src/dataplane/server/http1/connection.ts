@@ -6,7 +6,7 @@ import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
 import type { SwitchedClient } from "../client-stream.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
-import type { ConnectionOwner, ServedConnection } from "../served-connection.ts";
+import { altSvcLine, type ConnectionOwner, type ServedConnection } from "../served-connection.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { Http1Body, MAX_DROPPED_BYTES } from "./request-body.ts";
 import { CHUNKED, HeadReader, leadingBreaks, type RequestHead } from "./request-parser.ts";
@@ -72,6 +72,10 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
   /** Whether the kernel has all that the client is to get. */
   get isServed(): boolean {
     return !this.isBusy && this.socket.heldBytes === 0;
+  }
+
+  get altSvc(): string {
+    return altSvcLine(this.#owner.listener());
   }
 
   /** `buffered`: what the client has sent so far. */

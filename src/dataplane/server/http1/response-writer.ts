@@ -34,24 +34,39 @@ function dateLine(): string {
   return date;
 }
 
-/** The head of a response; `lines`: of framing and connection. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
-export function responseHead(head: OutgoingHead, lines: string): string {
+/** Lines of a head that are the gateway's own. */
+export interface OwnLines {
+  /** Of framing and connection. */
+  readonly framing: string;
+  /** Announces HTTP/3 in the place of what the target announces; empty: there is none. */
+  readonly altSvc: string;
+}
+
+/** The head of a response. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
+export function responseHead(head: OutgoingHead, { framing, altSvc }: OwnLines): string {
   const { status, lines: received = null } = head;
   // RFC 9110 section 8.6: no length with 204.
-  if (received !== null && status !== 204)
-    return `HTTP/1.1 ${status} ${head.reason}\r\n${received}${head.hasDate === true ? "" : dateLine()}${lines}\r\n`;
+  if (received !== null && status !== 204) {
+    const lines = altSvc === "" ? received : withoutAltSvc(received) + altSvc;
+    return `HTTP/1.1 ${status} ${head.reason}\r\n${lines}${head.hasDate === true ? "" : dateLine()}${framing}\r\n`;
+  }
   let fields = "";
   let hasDate = false;
   for (const [name, value] of spelledAs(head.spelling ?? "", head.headers)) {
     const lower = name.toLowerCase();
     if (lower === "date") hasDate = true;
     if (OWN_FIELDS.has(lower) || (status === 204 && lower === "content-length")) continue;
+    if (lower === "alt-svc" && altSvc !== "") continue;
     fields += `${name}: ${value}\r\n`;
   }
   const day = hasDate ? "" : dateLine();
   const reason = head.reason ?? STATUS_CODES[status] ?? "";
-  return `HTTP/1.1 ${status} ${reason}\r\n${fields}${day}${lines}\r\n`;
+  return `HTTP/1.1 ${status} ${reason}\r\n${fields}${altSvc}${day}${framing}\r\n`;
 }
+
+/** The alternative services of a target are not the gateway's (RFC 7838 section 3). */
+const withoutAltSvc = (lines: string): string =>
+  /^alt-svc:/im.test(lines) ? lines.replace(/^alt-svc:.*\r\n/gim, "") : lines;
 
 /** The fields in the order and with the names of these lines, as far as they are there; then the others. */
 function spelledAs(lines: string, headers: Headers): Iterable<readonly [string, string]> {

@@ -24,6 +24,8 @@ export interface StreamConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
   readonly isGoingAway: boolean;
+  /** The line that announces HTTP/3; empty: none does. */
+  readonly altSvc: string;
   /** The response was handed over. */
   responded(keepsConnection: boolean): void;
   /** The socket is the client's from now on. */
@@ -141,7 +143,7 @@ export class Http1Stream implements ClientStream {
       if (hasTrailers) body = oneChunk(pieces, size, this.#trailers);
     }
     const { socket } = this.#connection;
-    const isSent = socket.writeText(responseHead(head, lines), body);
+    const isSent = socket.writeText(this.#headOf(head, lines), body);
     if (!isShared && isSent) releaseBuffers(pieces);
     this.#end();
   }
@@ -165,10 +167,14 @@ export class Http1Stream implements ClientStream {
     this.#writer = writer;
     if (begins) {
       const coding = isChunked ? "transfer-encoding: chunked\r\n" : "";
-      socket.writeText(responseHead(head, `${coding}${this.#connectionLine}`));
+      socket.writeText(this.#headOf(head, `${coding}${this.#connectionLine}`));
     }
     if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
     return writer;
+  }
+
+  #headOf(head: OutgoingHead, framing: string): string {
+    return responseHead(head, { framing, altSvc: this.#connection.altSvc });
   }
 
   /** False: the response has begun. */
