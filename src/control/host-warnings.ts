@@ -6,8 +6,9 @@ const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 
 /** Empty without warnings. `read`: a setting's text; null where the setting does not exist. */
 export function hostWarnings(config: GatewayConfig, read = readSetting): readonly string[] {
+  // Our own engine binds nothing again.
   const listensWithTls = [...config.listeners.values()].some(
-    ({ enabled, protocol }) => enabled && protocol === "https",
+    ({ enabled, protocol, engine }) => enabled && protocol === "https" && engine !== "sluice",
   );
   const mayBeReplaced = [...config.certificates.values()].some(({ enabled }) => enabled);
   if (!listensWithTls || !mayBeReplaced || read(MIGRATE)?.trim() !== "0") return [];

@@ -3,9 +3,13 @@ import { expect, test } from "bun:test";
 import { hostWarnings } from "../../../src/control/host-warnings.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 
-const configOf = (protocol: string, certificates: readonly boolean[], enabled = true) =>
+const configOf = (
+  protocol: string,
+  certificates: readonly boolean[],
+  { enabled = true, engine = "standard" } = {},
+) =>
   ({
-    listeners: new Map([["l", { enabled, protocol }]]),
+    listeners: new Map([["l", { enabled, protocol, engine }]]),
     certificates: new Map(certificates.map((each, index) => [String(index), { enabled: each }])),
   }) as unknown as GatewayConfig;
 
@@ -16,7 +20,9 @@ test.each([
   ["no certificate that could be replaced", configOf("https", []), "0\n", 0],
   ["only certificates that are switched off", configOf("https", [false]), "0\n", 0],
   ["no https listener", configOf("http", [true]), "0\n", 0],
-  ["an https listener that is switched off", configOf("https", [true], false), "0\n", 0],
+  ["an https listener that is switched off", configOf("https", [true], { enabled: false }), "0\n", 0],
+  ["our own engine", configOf("https", [true], { engine: "sluice" }), "0\n", 0],
+  ["the full engine", configOf("https", [true], { engine: "full" }), "0\n", 1],
 ] as const)("%s", (_why, config, setting, count) => {
   const warnings = hostWarnings(config, () => setting);
   expect(warnings.length).toBe(count);
