@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startApplication } from "../support/application.ts";
+import { startGit } from "../support/git-server.ts";
 import { lackOf, needs } from "../support/needs.ts";
 import { startNginx } from "../support/nginx.ts";
 import { startNameProxy, visit } from "../support/public-names.ts";
@@ -26,18 +27,31 @@ const scratch = mkdtempSync(join(tmpdir(), "sluice-recipes-transfers-"));
 const stops: (() => unknown)[] = [() => rmSync(scratch, { recursive: true, force: true })];
 let scene: RecipeGateway;
 let proxy: Awaited<ReturnType<typeof startNameProxy>>;
+const ownPort = quietPort();
+/** The engines that programs are tried on: the default one over TLS, and our own in cleartext. */
+const engines = [
+  ["standard", "https"],
+  ["sluice", "http"],
+] as const;
 beforeAllAlways(async () => {
   if (!isPossible) return;
   scene = await startRecipeGateway();
   stops.push(() => scene.gateway.stop());
   proxy = await startNameProxy(scene.gateway);
   stops.push(() => proxy.stop());
+  const own = { name: "own", address: "127.0.0.1", port: ownPort, engine: "sluice" };
+  const authorization = `Bearer ${scene.token}`;
+  await scene.gateway.api("POST", "/api/v1/listeners", own, { authorization });
 }, 60_000);
 afterAllAlways(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
 
-const ask = (url: string, args: readonly string[] = []) => visit(scene.gateway, url, args);
+/** The engine counts for URLs in cleartext. */
+function ask(url: string, args: readonly string[] = [], engine = "standard") {
+  const { httpsPort, httpPort } = scene.gateway;
+  return visit({ httpsPort, httpPort: engine === "sluice" ? ownPort : httpPort }, url, args);
+}
 
 /** Runs a program with the proxy that knows the public names; throws with its output. */
 async function run(command: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -193,58 +207,6 @@ describe("WebDAV of rclone", () => {
 describe("git over HTTP", () => {
   const { test, beforeAll } = needs("executable", "curl", "git");
 
-  /** The CGI program of git, as a server runs it (RFC 3875). */
-  function startGit(root: string) {
-    return Bun.serve({
-      hostname: "127.0.0.1",
-      port: 0,
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      idleTimeout: 0,
-      async fetch(request) {
-        const { pathname, search } = new URL(request.url);
-        const { headers } = request;
-        const child = Bun.spawn(["git", "http-backend"], {
-          env: {
-            PATH: process.env["PATH"] ?? "",
-            GIT_PROJECT_ROOT: root,
-            GIT_HTTP_EXPORT_ALL: "1",
-            PATH_INFO: pathname,
-            QUERY_STRING: search.slice(1),
-            REQUEST_METHOD: request.method,
-            REMOTE_ADDR: headers.get("x-forwarded-for") ?? "",
-            REMOTE_USER: "you",
-            CONTENT_TYPE: headers.get("content-type") ?? "",
-            HTTP_CONTENT_ENCODING: headers.get("content-encoding") ?? "",
-            GIT_PROTOCOL: headers.get("git-protocol") ?? "",
-          },
-          stdin: request.body ?? "ignore",
-          stdout: "pipe",
-          stderr: "ignore",
-        });
-        const reader = child.stdout.getReader();
-        let head = Buffer.alloc(0);
-        while (head.indexOf("\r\n\r\n") < 0) {
-          const { value, done } = await reader.read();
-          if (done) return new Response(head, { status: 500 });
-          head = Buffer.concat([head, value]);
-        }
-        const end = head.indexOf("\r\n\r\n");
-        const fields = head.subarray(0, end).toString("latin1").split("\r\n");
-        const pairs = fields.map((line) => line.split(/: */, 2) as [string, string]);
-        const status = Number(pairs.find(([name]) => name === "Status")?.[1].slice(0, 3) ?? 200);
-        const body = new ReadableStream<Uint8Array>({
-          start: (controller) => controller.enqueue(head.subarray(end + 4)),
-          async pull(controller) {
-            const { value, done } = await reader.read();
-            if (done) controller.close();
-            else controller.enqueue(value);
-          },
-        });
-        return new Response(body, { status, headers: pairs.filter(([name]) => name !== "Status") });
-      },
-    });
-  }
-
   const git = (args: readonly string[]) =>
     run(["git", "-c", "http.sslVerify=false", "-c", "core.compression=0", ...args], {
       GIT_CONFIG_NOSYSTEM: "1",
@@ -257,8 +219,11 @@ describe("git over HTTP", () => {
   beforeAll(async () => {
     const root = join(scratch, "repositories");
     mkdirSync(root);
-    await git(["init", "--bare", "--initial-branch=main", join(root, "project.git")]);
-    await git(["-C", join(root, "project.git"), "config", "http.receivepack", "true"]);
+    for (const [engine] of engines) {
+      const project = join(root, `${engine}.git`);
+      await git(["init", "--bare", "--initial-branch=main", project]);
+      await git(["-C", project, "config", "http.receivepack", "true"]);
+    }
     const server = startGit(root);
     stops.push(() => server.stop(true));
     await followRecipe("Gitea, with SSH", scene, {
@@ -268,31 +233,40 @@ describe("git over HTTP", () => {
     });
   });
 
-  test("a repository of 24 MB is pushed and cloned", async () => {
-    const url = "https://git.example.com/project.git";
-    await git(["clone", url, "work"]);
-    writeFileSync(join(scratch, "work/large.bin"), random(24_000_000));
-    await git(["-C", "work", "checkout", "-B", "main"]);
-    await git(["-C", "work", "add", "."]);
-    await git(["-C", "work", "commit", "-qm", "large file"]);
-    await git(["-C", "work", "push", "origin", "main"]);
-    await git(["clone", url, "again"]);
+  const HOST = "git.example.com";
+  const urls = {
+    standard: `https://${HOST}/standard.git`,
+    sluice: `http://127.0.0.1:${ownPort}/sluice.git`,
+  };
+
+  test.each(engines)("a repository of 24 MB is pushed and cloned: %s", async (engine) => {
+    const url = urls[engine];
+    const [work, again] = [`work-${engine}`, `again-${engine}`];
+    const over = (...args: string[]) => git(["-c", `http.extraHeader=Host: ${HOST}`, ...args]);
+    await over("clone", url, work);
+    writeFileSync(join(scratch, work, "large.bin"), random(24_000_000));
+    await git(["-C", work, "checkout", "-B", "main"]);
+    await git(["-C", work, "add", "."]);
+    await git(["-C", work, "commit", "-qm", "large file"]);
+    await over("-C", work, "push", "origin", "main");
+    await over("clone", url, again);
     const heads = await Promise.all(
-      ["work", "again"].map((name) => git(["-C", name, "rev-parse", "HEAD"])),
+      [work, again].map((name) => git(["-C", name, "rev-parse", "HEAD"])),
     );
     expect(heads[0]).toBe(heads[1] ?? "");
-    await git(["-C", "again", "fsck", "--full"]);
+    await git(["-C", again, "fsck", "--full"]);
   });
 });
 
 describe("Immich", () => {
-  const { test } = needs("executable", "curl");
+  const { test, beforeAll } = needs("executable", "curl");
   const BYTES = 5 * 1024 ** 3;
   /** SHA-256 of as many zeros. */
   const DIGEST = "7f06c62352aebd8125b2a1841e2b9e1ffcbed602f381c3dcb3200200e383d1d5";
   const MOST_MEMORY_MB = 220;
 
-  test("5 GiB are uploaded in one request and the gateway stays small", async () => {
+  const film = join(scratch, "film.mp4");
+  beforeAll(async () => {
     const server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -313,17 +287,26 @@ describe("Immich", () => {
     await followRecipe("Immich", scene, {
       "http://10.0.0.14:2283": `http://127.0.0.1:${server.port}`,
     });
-    const film = join(scratch, "film.mp4");
     writeFileSync(film, "");
     // Sparse: it takes no room on the disk.
     truncateSync(film, BYTES);
-    const { status, text } = await ask("http://photos.example.com/api/assets", [...["-T", film]]);
-    expect([status, JSON.parse(text())]).toEqual([
-      200,
-      { bytes: BYTES, declared: String(BYTES), sha256: DIGEST },
-    ]);
-    expect(peakMemory(scene.gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
   });
+
+  test.each(engines)(
+    "5 GiB are uploaded in one request, and the gateway stays small: %s",
+    async (engine) => {
+      const { status, text } = await ask(
+        "http://photos.example.com/api/assets",
+        ["-T", film],
+        engine,
+      );
+      expect([status, JSON.parse(text())]).toEqual([
+        200,
+        { bytes: BYTES, declared: String(BYTES), sha256: DIGEST },
+      ]);
+      expect(peakMemory(scene.gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
+    },
+  );
 });
 
 describe("Jellyfin", () => {
@@ -336,44 +319,47 @@ describe("Jellyfin", () => {
       "http://10.0.0.13:8096": `http://127.0.0.1:${nginx.port}`,
     });
   });
-  const url = "https://films.example.com/film.mkv";
-  const range = async (value: string, more: readonly string[] = []) =>
-    await ask(url, ["-H", `Range: bytes=${value}`, ...more]);
 
-  test.each([
-    ["0-9", 0, 10],
-    ["500-", 500, 99_500],
-    ["-100", 99_900, 100],
-  ])("bytes=%s", async (value, from, length) => {
-    const { status, body, header } = await range(value);
-    expect([status, header("content-range")]).toEqual([
-      206,
-      `bytes ${from}-${from + length - 1}/100000`,
-    ]);
-    expect(Buffer.from(body ?? []).equals(film.subarray(from, from + length))).toBe(true);
-  });
+  describe.each(engines)("%s engine over %s:", (engine, scheme) => {
+    const url = `${scheme}://films.example.com/film.mkv`;
+    const range = async (value: string, more: readonly string[] = []) =>
+      await ask(url, ["-H", `Range: bytes=${value}`, ...more], engine);
 
-  test("several ranges at once", async () => {
-    const { status, text, header } = await range("0-9,500-509");
-    const [, boundary = "none"] =
-      /^multipart\/byteranges; boundary=(\w+)$/.exec(header("content-type") ?? "") ?? [];
-    const parts = text().split(`--${boundary}`).slice(1, -1);
-    expect([status, parts.length]).toEqual([206, 2]);
-    expect(parts.map((part) => /Content-Range: (.*)\r\n/.exec(part)?.[1])).toEqual([
-      "bytes 0-9/100000",
-      "bytes 500-509/100000",
-    ]);
-  });
+    test.each([
+      ["0-9", 0, 10],
+      ["500-", 500, 99_500],
+      ["-100", 99_900, 100],
+    ])("bytes=%s", async (value, from, length) => {
+      const { status, body, header } = await range(value);
+      expect([status, header("content-range")]).toEqual([
+        206,
+        `bytes ${from}-${from + length - 1}/100000`,
+      ]);
+      expect(Buffer.from(body ?? []).equals(film.subarray(from, from + length))).toBe(true);
+    });
 
-  test("a range behind the end gets 416 with the length", async () => {
-    const { status, header } = await range("100000-");
-    expect([status, header("content-range")]).toEqual([416, "bytes */100000"]);
-  });
+    test("several ranges at once", async () => {
+      const { status, text, header } = await range("0-9,500-509");
+      const [, boundary = "none"] =
+        /^multipart\/byteranges; boundary=(\w+)$/.exec(header("content-type") ?? "") ?? [];
+      const parts = text().split(`--${boundary}`).slice(1, -1);
+      expect([status, parts.length]).toEqual([206, 2]);
+      expect(parts.map((part) => /Content-Range: (.*)\r\n/.exec(part)?.[1])).toEqual([
+        "bytes 0-9/100000",
+        "bytes 500-509/100000",
+      ]);
+    });
 
-  test("If-Range returns the range of the same film, and all of a changed one", async () => {
-    const tag = (await ask(url, ["--head"])).header("etag") ?? "";
-    expect((await range("0-9", ["-H", `If-Range: ${tag}`])).status).toBe(206);
-    const { status, size } = await range("0-9", ["-H", 'If-Range: "another"']);
-    expect([status, size]).toEqual([200, film.length]);
+    test("a range behind the end gets 416 with the length", async () => {
+      const { status, header } = await range("100000-");
+      expect([status, header("content-range")]).toEqual([416, "bytes */100000"]);
+    });
+
+    test("If-Range returns the range of the same film, and all of a changed one", async () => {
+      const tag = (await ask(url, ["--head"], engine)).header("etag") ?? "";
+      expect((await range("0-9", ["-H", `If-Range: ${tag}`])).status).toBe(206);
+      const { status, size } = await range("0-9", ["-H", 'If-Range: "another"']);
+      expect([status, size]).toEqual([200, film.length]);
+    });
   });
 });

@@ -6,17 +6,22 @@ import { executable } from "./variants.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
+  ab: "apache2-utils",
   "ansible-playbook": "ansible-core",
   apache2: "apache2",
+  "apt-get": "apt",
+  aria2c: "aria2",
   caddy: "caddy",
   certutil: "libnss3-tools",
   chromium: "chromium",
   crowdsec: "crowdsec",
   "cockpit-ws": "cockpit-ws",
   curl: "curl",
+  "docker-registry": "docker-registry",
   "dpkg-deb": "dpkg",
   "fail2ban-regex": "fail2ban",
   faketime: "faketime",
+  ffmpeg: "ffmpeg",
   fish: "fish",
   git: "git",
   go: "golang-go",
@@ -25,6 +30,7 @@ const PACKAGES = {
   mandoc: "mandoc",
   mosquitto: "mosquitto",
   named: "bind9",
+  nc: "netcat-openbsd",
   nginx: "nginx",
   // `make setup` needs it as well; the package npm of Debian conflicts with the nodejs of others, which has it.
   npm: "nodejs",
@@ -49,6 +55,7 @@ const PACKAGES = {
   "update-ca-certificates": "ca-certificates",
   syncthing: "syncthing",
   "transmission-daemon": "transmission-daemon",
+  wget: "wget",
   zsh: "zsh",
 } as const;
 
