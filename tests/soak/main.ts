@@ -40,6 +40,8 @@ const gateway = await startGateway({
 const samples: Sample[] = [];
 const started = performance.now();
 const elapsed = () => (performance.now() - started) / 1000;
+/** Of each kind, how many reasons were printed. */
+const shownFailures = new Map<string, number>();
 let isOver = false;
 let memoryAfterRestart: number | null = null;
 const scene = await setUp(gateway).catch(async (error: unknown) => {
@@ -55,7 +57,9 @@ while (elapsed() < minutes * 60) {
   const sample = takeSample(gateway.pid, Math.round(elapsed()));
   if (sample === null) break;
   samples.push(sample);
-  if (samples.length % 6 === 1) printSample(sample);
+  if (samples.length % 6 !== 1) continue;
+  printSample(sample);
+  printNewFailures();
 }
 isOver = true;
 await ended;
@@ -139,6 +143,13 @@ function printSample({ seconds, memory, shared, descriptors, maps, threads }: Sa
     [String(sum(({ failed }) => failed)), 7],
   ] as const;
   console.log(columns.map(([text, width]) => text.padStart(width)).join(""));
+}
+
+function printNewFailures(): void {
+  for (const [name, { why }] of counts) {
+    for (const each of why.slice(shownFailures.get(name) ?? 0)) console.log(`  ${name}: ${each}`);
+    shownFailures.set(name, why.length);
+  }
 }
 
 function printCounts(): void {
