@@ -1,5 +1,5 @@
 // Sends load with wrk and h2load and reads what they print; knows nothing of the server.
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Protocol } from "./options.ts";
@@ -63,8 +63,38 @@ export async function loadWithWrk(
   return parseWrk(await runProgram(LOAD_CORE, words));
 }
 
+/** Requests as those of a browser, each with a path, a cookie and an id of its own. */
+const VARIED = `local n, head = 0, ""
+init = function()
+  local lines = {}
+  for name, value in pairs(wrk.headers) do lines[#lines + 1] = name .. ": " .. value end
+  head = " HTTP/1.1\\r\\n" .. table.concat(lines, "\\r\\n")
+end
+request = function()
+  n = n + 1
+  return "GET " .. wrk.path .. n .. head ..
+    "\\r\\nCookie: session=eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." .. n .. "; theme=dark; _ga=GA1.2." .. n ..
+    "\\r\\nX-Request-Id: 01a22745-0000-7000-8000-" .. n .. "\\r\\n\\r\\n"
+end
+`;
+
+/** As many connections as the others of HTTP/1.1 have; the URL ends before the part that varies. */
+export async function loadVaried(
+  url: string,
+  seconds: number,
+  scratch: string,
+): Promise<LoadResult> {
+  const script = join(scratch, "varied.lua");
+  writeFileSync(script, VARIED);
+  const { cookie: _, ...headers } = BROWSER_HEADERS;
+  return await loadWithWrk(url, seconds, { headers, script });
+}
+
+/** What h2load speaks: all heads of a connection are equal. */
+export type EqualHeads = Exclude<Protocol, "varied">;
+
 /** Connections and streams of each connection, by protocol. */
-const H2LOAD_SHAPE: Readonly<Record<Protocol, readonly string[]>> = {
+const H2LOAD_SHAPE: Readonly<Record<EqualHeads, readonly string[]>> = {
   http: ["--h1", "-c48", "-m1"],
   tls: ["--h1", "-c48", "-m1"],
   h2: ["--npn-list=h2", "-c16", "-m8"],
@@ -77,7 +107,7 @@ const H2LOAD_SHAPE: Readonly<Record<Protocol, readonly string[]>> = {
 export async function loadWithH2load(
   url: string,
   requests: number,
-  { protocol, scratch }: { readonly protocol: Protocol; readonly scratch: string },
+  { protocol, scratch }: { readonly protocol: EqualHeads; readonly scratch: string },
 ): Promise<LoadResult> {
   const log = join(scratch, "h2load.log");
   rmSync(log, { force: true });

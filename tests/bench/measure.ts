@@ -1,7 +1,13 @@
 // The measurement itself: same bytes first, then warm up and measure each proxy in turn; prints and writes nothing.
 import { connect } from "node:http2";
 
-import { BROWSER_HEADERS, type LoadResult, loadWithH2load, percentile } from "./load.ts";
+import {
+  BROWSER_HEADERS,
+  loadVaried,
+  type LoadResult,
+  loadWithH2load,
+  percentile,
+} from "./load.ts";
 import {
   type BenchOptions,
   type Protocol,
@@ -59,6 +65,7 @@ export async function verifyAnswers(proxy: RunningProxy, options: BenchOptions):
 }
 
 function urlOf(proxy: RunningProxy, protocol: Protocol, size: SizeName): string {
+  if (protocol === "varied") return `http://127.0.0.1:${proxy.httpPort}/varied/${size}/`;
   return protocol === "http"
     ? `http://127.0.0.1:${proxy.httpPort}/${size}`
     : `https://127.0.0.1:${proxy.httpsPort}/${size}`;
@@ -95,33 +102,50 @@ async function readOverHttp2(url: URL): Promise<Uint8Array> {
   }
 }
 
+interface What {
+  readonly protocol: Protocol;
+  readonly size: SizeName;
+}
+
 /** Measures one body over one protocol: every proxy in turn, in alternating order, as many rounds as asked for. */
 export async function measureInTurn(
   proxies: readonly RunningProxy[],
-  what: { readonly protocol: Protocol; readonly size: SizeName },
+  what: What,
   options: BenchOptions & { readonly scratch: string },
 ): Promise<Measurement[]> {
   const { scratch } = options;
-  const { protocol } = what;
-  const counts = new Map<ProxyName, number>();
-  const samples = new Map<ProxyName, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
-  const load = (proxy: RunningProxy, requests: number): Promise<LoadResult> =>
-    loadWithH2load(urlOf(proxy, protocol, what.size), requests, { protocol, scratch });
-  for (const proxy of proxies) {
-    const { requestsPerSecond } = await load(proxy, TRIAL_REQUESTS);
-    counts.set(proxy.name, Math.ceil(Math.max(1, requestsPerSecond) * options.seconds));
-  }
+  const contestants: Contestant[] = [];
+  for (const proxy of proxies)
+    contestants.push({ proxy, load: await loadOf(proxy, { ...what, scratch }), samples: [] });
   for (let round = 0; round < options.rounds; round += 1) {
-    for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
-      const requests = counts.get(proxy.name) ?? TRIAL_REQUESTS;
-      samples.get(proxy.name)?.push(await takeSample(proxy, () => load(proxy, requests)));
-    }
+    for (const { proxy, load, samples } of round % 2 === 0 ? contestants : contestants.toReversed())
+      samples.push(await takeSample(proxy, () => load(options.seconds)));
   }
-  return proxies.map((proxy) => ({
-    proxy: proxy.name,
+  return contestants.map(({ proxy: { name }, samples }) => ({
+    proxy: name,
     ...what,
-    ...combine(samples.get(proxy.name) ?? []),
+    ...combine(samples),
   }));
+}
+
+interface Contestant {
+  readonly proxy: RunningProxy;
+  readonly load: Load;
+  readonly samples: Sample[];
+}
+
+/** Sends load for about as many seconds. */
+type Load = (seconds: number) => Promise<LoadResult>;
+
+async function loadOf(
+  proxy: RunningProxy,
+  { protocol, size, scratch }: What & { readonly scratch: string },
+): Promise<Load> {
+  const url = urlOf(proxy, protocol, size);
+  if (protocol === "varied") return (seconds) => loadVaried(url, seconds, scratch);
+  const { requestsPerSecond } = await loadWithH2load(url, TRIAL_REQUESTS, { protocol, scratch });
+  const rate = Math.max(1, requestsPerSecond);
+  return (seconds) => loadWithH2load(url, Math.ceil(rate * seconds), { protocol, scratch });
 }
 
 /** An engine that compiles while it runs is slower in its first seconds: up to 4 µs of a request in the first four. */
@@ -131,10 +155,8 @@ export async function warmUp(
 ): Promise<void> {
   const share = WARM_UP_SECONDS / protocols.length;
   for (const protocol of protocols) {
-    const url = urlOf(proxy, protocol, sizes[0] ?? "64B");
-    const trial = await loadWithH2load(url, TRIAL_REQUESTS, { protocol, scratch });
-    const requests = Math.ceil(Math.max(1, trial.requestsPerSecond) * share);
-    await loadWithH2load(url, requests, { protocol, scratch });
+    const load = await loadOf(proxy, { protocol, size: sizes[0] ?? "64B", scratch });
+    await load(Math.ceil(share));
   }
 }
 

@@ -12,6 +12,8 @@ export type SizeName = keyof typeof SIZES;
 
 export const PROTOCOLS = {
   http: "plain HTTP/1.1",
+  /** Each request has a path, a cookie and an id of its own, and each response a Date and an ETag. */
+  varied: "plain HTTP/1.1 with varied heads",
   tls: "HTTP/1.1 over TLS",
   h2: "HTTP/2 over TLS",
 };

@@ -44,7 +44,7 @@ http {
   return config;
 }
 
-/** Starts the origin on the load generator's core; each file is named after its size. */
+/** Starts the origin on the load generator's core; each file is named after its size, `/64B`, and is below `/varied/64B/`, too. */
 export async function startOrigin(
   scratch: string,
   sizes: Readonly<Record<string, number>>,
@@ -60,7 +60,8 @@ export async function startOrigin(
     `default_type application/octet-stream;
   sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
   client_max_body_size 0;
-  server { ${ORIGIN_ADDRESSES.map((address) => `listen ${address}:${port} backlog=4096;`).join(" ")} root ${files}; }
+  server { ${ORIGIN_ADDRESSES.map((address) => `listen ${address}:${port} backlog=4096;`).join(" ")} root ${files};
+    location ~ ^/varied/(\\w+)/ { etag off; add_header ETag '"$request_id"'; try_files /$1 =404; } }
 `,
   );
   const program = startProgram({

@@ -158,7 +158,8 @@ Each proxy is first checked to respond with the same bytes for every body, and w
 protocol, each proxy in turn serves the number of requests that it serves in about ${seconds} s, ${rounds} times, in alternating
 order. The load is \`h2load\` with a fixed number of requests (\`-n\`): HTTP/1.1 with 48 connections, HTTP/2 with 16 connections of
 8 streams; each request carries eleven headers such as a browser sends. A row with failed requests is not a result and shows
-none.
+none. Where heads vary, the load is \`wrk\`, for as many seconds: each request has a path, a cookie and an id of its own, each
+response an ETag, so that no copy of a head that was seen before helps.
 
 CPU is user and system time of all threads and processes of the proxy, from \`/proc\`, divided by the number of completed
 requests: it is steadier than requests per second, which the load generator's core can limit. Figures are medians over the

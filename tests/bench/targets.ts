@@ -23,6 +23,9 @@ const againstBare = (["http", "h2"] as const).flatMap((protocol) =>
   ]),
 );
 
+/** What heads that differ may cost of a bound for equal ones: no cache of repeated heads may reach it. */
+const VARIED_AT_MOST = 1.2;
+
 /** The engine on Bun's sockets, without Bun's HTTP. */
 const ofOwnEngine = (
   [
@@ -31,10 +34,15 @@ const ofOwnEngine = (
     ["100KB", 0.65],
     ["1MB", 0.5],
   ] as const
-).flatMap(([size, atMost]): Target[] => [
-  { protocol: "http", size, of: "own-engine", peer: "nginx", atMost },
-  { protocol: "http", size, of: "own-engine", peer: "nginx", figure: "p99Ms", atMost: 1.3 },
-]);
+).flatMap(([size, atMost]) =>
+  (["http", "varied"] as const).flatMap((protocol): Target[] => {
+    const compared = { protocol, size, of: "own-engine", peer: "nginx" } as const;
+    return [
+      { ...compared, atMost: protocol === "varied" ? atMost * VARIED_AT_MOST : atMost },
+      { ...compared, figure: "p99Ms", atMost: 1.3 },
+    ];
+  }),
+);
 
 export const TARGETS: readonly Target[] = [
   { protocol: "http", size: "64B", peer: "nginx", atMost: 1.5 },
@@ -84,7 +92,7 @@ export function judge(measurements: readonly Measurement[]): Verdict[] {
     const figure = target.figure === "p99Ms" ? "99th percentile of latency" : "CPU per request";
     const words = {
       target: `${figure}${of === "sluice" ? "" : ` of ${of}`} against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
-      atMost: `${target.atMost}x`,
+      atMost: `${Number(target.atMost.toFixed(2))}x`,
     };
     if (!ours || !theirs || ours.errors + theirs.errors > 0)
       return { ...words, measured: "–", verdict: "not measured" };

@@ -116,6 +116,16 @@ describe("a target", () => {
     expect(judgeManyTargets({ ratio, errors }).verdict).toBe(verdict as "reached");
   });
 
+  test("for heads that vary is a fifth above that for equal ones", () => {
+    const verdicts = [13.2, 13.3].map((cpu) => {
+      const [nginx, own] = [measurement("nginx", 10), measurement("own-engine", cpu)];
+      const varied = [nginx, own].map((one) => ({ ...one, protocol: "varied" as const }));
+      return judge(varied).find(({ target }) => /CPU.*64B.*varied/.test(target));
+    });
+    expect(verdicts.map((one) => one?.atMost)).toEqual(["1.32x", "1.32x"]);
+    expect(verdicts.map((one) => one?.verdict)).toEqual(["reached", "missed"]);
+  });
+
   test("is compared by the median of the rounds in which both ran", () => {
     const rounds = (...costs: readonly number[]) =>
       costs.map((cpuUsPerRequest) => ({ cpuUsPerRequest, p99Ms: 1 }));
