@@ -3,7 +3,7 @@ import { create, isServing, namesOn, send, statesOn, TestFleet } from "../suppor
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { LastingClients, startLastingOrigin } from "../support/lasting-clients.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 import { percentile } from "./load.ts";
 import { routeOf } from "./scale-routes.ts";
 

@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, beforeEach, test } = needs("executable", "pebble");
 

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable", "pebble");
 

@@ -5,7 +5,7 @@ import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, beforeEach, test } = needs("executable", "pebble");
 

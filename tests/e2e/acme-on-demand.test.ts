@@ -4,7 +4,7 @@ import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "pebble");
 

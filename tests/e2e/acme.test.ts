@@ -4,7 +4,7 @@ import { connect } from "node:tls";
 import { X509Certificate } from "node:crypto";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "pebble");
 

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable");
 

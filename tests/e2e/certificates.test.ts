@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { percentile } from "../bench/load.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, beforeEach, test } = needs("executable");
 

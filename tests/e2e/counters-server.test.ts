@@ -12,7 +12,7 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { patient, Redis, type RedisOptions } from "../support/redis.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable", "redis-server");
 

@@ -5,7 +5,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { readMetrics } from "../support/metrics-text.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { test, beforeAll, afterAll } = needs("executable", "crowdsec");
 

@@ -9,7 +9,7 @@ import { DockerApi } from "../support/docker-api.ts";
 import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("pebble", "executable", "mount");
 

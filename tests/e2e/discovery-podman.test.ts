@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "podman");
 

@@ -6,7 +6,7 @@ import { isServing, newKey, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 

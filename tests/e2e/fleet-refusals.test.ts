@@ -10,7 +10,7 @@ import { needs } from "../support/needs.ts";
 import { PgBouncer } from "../support/pgbouncer.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, describe, test } = needs("executable", "postgres");
 

@@ -17,7 +17,7 @@ import {
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 import { openSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");

@@ -12,7 +12,7 @@ import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { previousExecutable, previousVersion } from "../support/previous.ts";
 import { SteadyLoad } from "../support/steady-load.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 const mixed = needs("executable", "postgres", "network namespaces", previousVersion);

@@ -10,7 +10,7 @@ import { create, namesOn, newKey, statesOn, TestFleet } from "../support/fleet.t
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, describe, test } = needs("executable", "postgres");
 

@@ -6,7 +6,7 @@ import { runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { freePort } from "../support/data-plane.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, beforeEach, test } = needs("executable", "node");
 

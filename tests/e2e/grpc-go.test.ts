@@ -7,7 +7,7 @@ import { Authority } from "../support/authority.ts";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "go", "grpc-go");
 

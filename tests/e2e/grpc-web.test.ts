@@ -7,7 +7,7 @@ import { openBrowser } from "../support/browser.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { framed, grpcHandler, readGrpcWeb } from "../support/grpc-web.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("chromium", "executable");
 

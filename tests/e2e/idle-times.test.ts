@@ -10,7 +10,7 @@ import {
 import { slowClients } from "../integration/promise/slow-clients.ts";
 import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const isWanted = process.env["SLUICE_LONG_TESTS"] === "1";
 const { test } = needs("executable", {

@@ -20,7 +20,7 @@ import { imageConfig } from "../../scripts/release/image-config.ts";
 import { type Container, createChartRenderer } from "../support/helm/chart.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "skopeo");
 

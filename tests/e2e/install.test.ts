@@ -20,7 +20,7 @@ import { selfSigned } from "../support/certificate.ts";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, describe, test } = needs("executable");
 

@@ -8,7 +8,7 @@ import { openBrowser } from "../support/browser.ts";
 import { outputOf } from "../support/child-output.ts";
 import { type Gateway, program, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const tools = ["executable", "certutil", "chromium", "curl", "update-ca-certificates"] as const;
 const { afterAll, beforeAll, test } = needs(...tools, "private mounts");

@@ -4,7 +4,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { QuickConnection } from "../support/quick-http.ts";
 import { Random, seedOfRun } from "../support/random.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable");
 

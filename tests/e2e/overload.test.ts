@@ -8,7 +8,7 @@ import { readMetrics } from "../support/metrics-text.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { sendRaw } from "../support/raw-http.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "linux");
 

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
 import { needs } from "../support/needs.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "dpkg-deb", "systemd-analyze", "ruby");
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { QuickConnection } from "../support/quick-http.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, test } = needs("executable");
 

@@ -1,9 +1,9 @@
-// User scripts, from source and as the executable, which includes the engine.
-import { describe, expect } from "bun:test";
+// User scripts in the executable, which includes the engine.
+import { expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { eventually } from "../support/poll.ts";
 import { needs } from "../support/needs.ts";
-import { variants } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const source = `export function onRequest(request: { readonly path: string; reply(s: number, o: object): void }) {
   if (request.path === "/loop") for (;;);
@@ -12,8 +12,9 @@ const source = `export function onRequest(request: { readonly path: string; repl
   request.reply(200, { body: typeof Bun + typeof process + request.path });
 }`;
 
-describe.each([...variants])("a script $name", ({ binary, needed }) => {
-  const { afterAll, beforeAll, test } = needs(...needed);
+const { afterAll, beforeAll, describe, test } = needs("executable");
+
+describe("a script", () => {
   let gateway: Gateway;
   const ask = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`);
@@ -21,9 +22,9 @@ describe.each([...variants])("a script $name", ({ binary, needed }) => {
   };
 
   beforeAll(async () => {
-    gateway = await startGateway({ binary });
+    gateway = await startGateway({ binary: executable });
   });
-  afterAll(() => gateway.stop());
+  afterAll(() => gateway?.stop());
 
   test("runs once it is saved, and its errors stay isolated", async () => {
     await gateway.ok("POST", "/api/v1/plugins", { name: "script", config: { source } });

@@ -8,7 +8,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "curl", "python3");
 const root = resolve(import.meta.dir, "../..");

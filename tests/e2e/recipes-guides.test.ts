@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "curl");
 

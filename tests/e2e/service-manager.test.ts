@@ -8,7 +8,7 @@ import { cleanupsOf } from "../support/cleanups.ts";
 import { runCommand, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, test } = needs("executable", "python3", "linux");
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { executable, variants } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sluice-shells-"));
 const scriptOf = (shell: string) => join(directory, `completion.${shell}`);
@@ -112,20 +112,19 @@ needs("executable", "zsh", "fish").test(
   },
 );
 
-for (const { name, binary, needed } of variants)
-  needs("mandoc", ...needed).test(`the manual page ${name} is one for mandoc`, async () => {
-    const env = { SOURCE_DATE_EPOCH: "1767225600" };
-    const { stdout } = await runCommand(["man"], { binary, env });
-    const page = join(directory, "sluice.1");
-    writeFileSync(page, stdout);
-    expect(await run(["mandoc", "-T", "lint", "-W", "all", page])).toMatchObject({
-      code: 0,
-      output: "",
-    });
-    const { output } = await run(["mandoc", "-T", "ascii", page]);
-    const text = output.replaceAll(/.\x08/g, "");
-    expect(text).toContain("Usage: sluice export [FLAGS]");
-    expect(text).toContain("January 1, 2026");
-    expect(text).toMatch(/--minimal\n\s+Without defaults, times and ids/);
-    expect(text).toContain("SLUICE_DATA_DIR");
+needs("executable", "mandoc").test("the manual page is one for mandoc", async () => {
+  const env = { SOURCE_DATE_EPOCH: "1767225600" };
+  const { stdout } = await runCommand(["man"], { binary: executable, env });
+  const page = join(directory, "sluice.1");
+  writeFileSync(page, stdout);
+  expect(await run(["mandoc", "-T", "lint", "-W", "all", page])).toMatchObject({
+    code: 0,
+    output: "",
   });
+  const { output } = await run(["mandoc", "-T", "ascii", page]);
+  const text = output.replaceAll(/.\x08/g, "");
+  expect(text).toContain("Usage: sluice export [FLAGS]");
+  expect(text).toContain("January 1, 2026");
+  expect(text).toMatch(/--minimal\n\s+Without defaults, times and ids/);
+  expect(text).toContain("SLUICE_DATA_DIR");
+});

@@ -6,7 +6,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
 import { connectRaw, sendRaw } from "../support/raw-http.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "curl", "nginx");
 

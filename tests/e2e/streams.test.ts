@@ -9,7 +9,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { untilListening } from "../support/listening.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterEach, beforeEach, test } = needs("executable");
 

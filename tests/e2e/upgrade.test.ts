@@ -10,7 +10,7 @@ import { needs } from "../support/needs.ts";
 import { PluginFiles, pluginSource } from "../support/own-plugin.ts";
 import { eventually } from "../support/poll.ts";
 import { SteadyLoad } from "../support/steady-load.ts";
-import { executable } from "../support/variants.ts";
+import { executable } from "../support/executable.ts";
 
 const { afterAll, beforeAll, beforeEach, afterEach, describe, test } = needs("executable");
 

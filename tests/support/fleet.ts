@@ -9,7 +9,7 @@ import { NodeNetwork } from "./node-network.ts";
 import { eventually } from "./poll.ts";
 import { Postgres } from "./postgres.ts";
 import { patient } from "./redis.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 import { Wire } from "./wire.ts";
 
 export interface NodeOptions {

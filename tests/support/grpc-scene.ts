@@ -4,7 +4,7 @@ import { freePort } from "./data-plane.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import type { ChannelOptions } from "./grpc/protocol.ts";
 import { GrpcClient, GrpcServer } from "./grpc-peers.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 
 /** Names of hosts: the service behind one speaks plain HTTP/2 to its targets, that behind the other TLS. */
 export const PLAIN = "plain.test";

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, type Test, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { ownAddress } from "./own-address.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { outputOf } from "./child-output.ts";
 import { type Gateway, runCommand, startGateway } from "./gateway.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/recipes.md"), "utf8");
 

@@ -6,7 +6,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { leaseBrowser, STEP_MS } from "./browser.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { eventually } from "./poll.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 
 export type UiRole = "viewer" | "editor" | "admin";
 

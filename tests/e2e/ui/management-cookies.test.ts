@@ -7,7 +7,7 @@ import { leaseBrowser, STEP_MS } from "../../support/browser.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
-import { executable } from "../../support/variants.ts";
+import { executable } from "../../support/executable.ts";
 import { emailOf, signIn, startUi, type UiScene, UI_PASSWORD } from "../../support/ui-scene.ts";
 import { needs } from "../../support/needs.ts";
 

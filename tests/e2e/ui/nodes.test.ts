@@ -16,7 +16,7 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
-import { executable } from "../../support/variants.ts";
+import { executable } from "../../support/executable.ts";
 
 const { afterAll, beforeAll, test } = needs("executable", "chromium", "postgres");
 

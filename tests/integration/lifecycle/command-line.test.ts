@@ -1,6 +1,6 @@
 // The command line: exit codes, what is written where, and what is refused before anything is opened.
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import manifest from "../../../package.json";
@@ -11,6 +11,11 @@ test.each([
   { args: [], code: 0, stdout: /Usage: sluice COMMAND/ },
   { args: ["--help"], code: 0, stdout: /Usage: sluice COMMAND/ },
   { args: ["help", "serve"], code: 0, stdout: /--data-dir DIR\n[^\n]+\n +SLUICE_DATA_DIR/ },
+  {
+    args: ["help", "serve"],
+    code: 0,
+    stdout: /\(default: 127\.0\.0\.1:9080\)[^]*0\.0\.0\.0:8080\)[^]*0\.0\.0\.0:8443\)/,
+  },
   { args: ["serve", "--help"], code: 0, stdout: /Usage: sluice serve/ },
   { args: ["version"], code: 0, stdout: new RegExp(`^sluice ${manifest.version} `) },
   { args: ["--version"], code: 0, stdout: /^sluice / },
@@ -51,11 +56,14 @@ describe("check", () => {
   });
 
   test("ends with code 1 when there is no database", async () => {
-    const result = await runCommand(["check", "--data-dir", "/nowhere"]);
+    const empty = mkdtempSync(join(tmpdir(), "sluice-empty-"));
+    const result = await runCommand(["check", "--data-dir", empty]);
     expect([result.code, result.stdout]).toEqual([
       1,
-      "there is no database at /nowhere/sluice.db\n",
+      `there is no database at ${empty}/sluice.db\n`,
     ]);
+    expect(readdirSync(empty)).toEqual([]);
+    rmSync(empty, { recursive: true });
   });
 });
 

@@ -1,7 +1,12 @@
 // The whole product as a process: it starts, serves, is restarted and stopped.
 import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { cleanupsOf } from "../../support/cleanups.ts";
-import { type Gateway, type GatewayOptions, startGateway } from "../../support/gateway.ts";
+import { type Gateway, type GatewayOptions, program, startGateway } from "../../support/gateway.ts";
+import { listeningAddresses } from "../../support/listening.ts";
+import { needs } from "../../support/needs.ts";
 import { type Origin, type OriginOptions, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, parseResponse, sendRaw } from "../../support/raw-http.ts";
@@ -36,13 +41,73 @@ test("a route serves over HTTP and HTTPS as soon as its creation is confirmed", 
   expect([plain.status, plain.body, encrypted.status]).toEqual([200, "ok", 200]);
 });
 
-test("a restart serves the same configuration on the same ports", async () => {
+test("a restart serves the same configuration on the same ports with the same certificate", async () => {
   const gateway = await gatewayFor();
   await publish(gateway, originFor());
-  const { httpPort } = gateway;
+  const { httpPort, httpsPort } = gateway;
+  const certificate = () => Bun.file(join(gateway.dataDir, "sluice.pem")).text();
+  const before = await certificate();
   await gateway.restart();
-  expect(gateway.httpPort).toBe(httpPort);
+  expect([gateway.httpPort, gateway.httpsPort]).toEqual([httpPort, httpsPort]);
+  expect(await certificate()).toBe(before);
   expect(parseResponse(await sendRaw(get, { port: httpPort })).status).toBe(200);
+  expect(parseResponse(await sendRaw(get, { port: httpsPort, tls: true })).status).toBe(200);
+});
+
+test("only the owner can read the data directory, now and after a restart", async () => {
+  const gateway = await gatewayFor();
+  const { dataDir } = gateway;
+  await gateway.ok("POST", "/api/v1/services", { name: "any" });
+  const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  const check = () => {
+    expect(modeOf(dataDir)).toBe("700");
+    // Bun itself caches below HOME when it runs sources, and tests set HOME to that directory.
+    const files = readdirSync(dataDir).filter((name) => name !== ".bun");
+    expect(files).toContain("sluice.db");
+    expect(files).toContain("sluice.pem");
+    const modes = files.map((name) => [name, modeOf(join(dataDir, name))]);
+    expect(modes).toEqual(files.map((name) => [name, "600"]));
+  };
+  check();
+  await gateway.restart();
+  check();
+});
+
+needs("private network").test(
+  "without a flag the management API listens on 127.0.0.1:9080 alone and sites on all addresses",
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "sluice-test-"));
+    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    // In its own network namespace, so that the fixed ports are free and no other process is reachable.
+    const child = Bun.spawn(
+      [
+        ...["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"'],
+        ...["sh", ...program(), "serve"],
+      ],
+      {
+        cwd: dataDir,
+        env: { PATH: process.env["PATH"] ?? "", HOME: dataDir },
+        stdio: ["ignore", "ignore", "ignore"],
+      },
+    );
+    cleanups.push(() => {
+      child.kill();
+      return child.exited;
+    });
+    const wanted = ["0.0.0.0:8080", "0.0.0.0:8443", "127.0.0.1:9080"];
+    await eventually(() => listeningAddresses(child.pid).length >= wanted.length);
+    expect(listeningAddresses(child.pid)).toEqual(wanted);
+    expect(readdirSync(dataDir)).toContain("data");
+  },
+);
+
+test("the sources serve as the executable does", async () => {
+  const gateway = await gatewayFor({ binary: "" });
+  await publish(gateway, originFor());
+  const source = 'export const onRequest = ({ reply }) => reply(200, { body: "scripted" });';
+  await gateway.ok("POST", "/api/v1/plugins", { name: "script", config: { source } });
+  expect(parseResponse(await sendRaw(get, { port: gateway.httpPort })).body).toBe("scripted");
+  expect((await gateway.api("GET", "/docs/scalar.js")).status).toBe(200);
 });
 
 test("changes confirmed with 200 survive a kill -9", async () => {
@@ -66,6 +131,13 @@ test("SIGTERM completes a request in flight, refuses new connections, and ends w
   held.resolve(reply("late"));
   expect(parseResponse(await client.untilClosed()).body).toBe("late");
   expect(await gateway.exited()).toBe(0);
+});
+
+test("SIGINT ends it with code 0, too", async () => {
+  const gateway = await gatewayFor();
+  gateway.signal("SIGINT");
+  expect(await gateway.exited()).toBe(0);
+  expect(gateway.log.at(-1)?.message).toBe("stopped");
 });
 
 test("a request that exceeds shutdown_timeout is aborted, and the code is still 0", async () => {
