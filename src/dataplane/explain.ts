@@ -124,7 +124,7 @@ function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
     problem: null,
     awaitsContinue: false,
     connection: null,
-    features: { hasTrailers: true, keepsLength: true, hasInterim: true },
+    features: { hasTrailers: true, readsTrailers: true, keepsLength: true, hasInterim: true },
     httpVersion: hasTunnels ? "1.1" : null,
     ...(hasTunnels ? { switchProtocols: refused } : {}),
     hasBody: false,

@@ -1,4 +1,5 @@
-// Which fields a trailer section may hold (RFC 9110 section 6.5.1); knows no message.
+// Which fields a trailer section may hold (RFC 9110 section 6.5.1), and how Trailer lists them; knows no message.
+import { isToken } from "./fields.ts";
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
 
 /** Fields of framing, routing, request modifiers, authentication and content, and Set-Cookie. */
@@ -30,3 +31,13 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
 /** `name` in lower case. */
 export const forbiddenInTrailers = (name: string): boolean =>
   FORBIDDEN.has(name) || name.startsWith("if-");
+
+/** Those names of a value of Trailer (RFC 9110 section 6.6.2) that may pass, as sent; null: none. `passes`: of a name in lower case. */
+export function listedTrailers(value: string, passes: (name: string) => boolean): string | null {
+  const names = value
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => isToken(name) && !forbiddenInTrailers(name.toLowerCase()))
+    .filter((name) => passes(name.toLowerCase()));
+  return names.length === 0 ? null : names.join(", ");
+}

@@ -36,7 +36,12 @@ class DetachedStream implements ClientStream {
   readonly url = "http://detached/";
   readonly fields: HeaderBlock;
   readonly connection: ClientStream["connection"];
-  readonly features = { hasTrailers: false, keepsLength: false, hasInterim: false };
+  readonly features = {
+    hasTrailers: false,
+    readsTrailers: false,
+    keepsLength: false,
+    hasInterim: false,
+  };
   readonly problem = null;
   readonly awaitsContinue = false;
   readonly httpVersion = null;

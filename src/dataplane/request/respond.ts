@@ -398,8 +398,7 @@ function editedHead(outcome: UpstreamOutcome, head: ResponseHead): OutgoingHead 
   const edited = draft?.editedFields ?? null;
   if (edited === null) return null;
   const { headers, hasContentType, hasLength } = edited;
-  const status = statusOf(head, draft);
-  return { status, headers, hasContentType, hasLength, ...head.spelled(status) };
+  return { headers, hasContentType, hasLength, ...head.spelled(statusOf(head, draft)) };
 }
 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
@@ -420,8 +419,7 @@ function withFields(
   if (cookie !== null) addStickyCookie(headers, cookie);
   addGatewayFields(request, headers);
   const { hasContentType, hasLength } = head;
-  const status = statusOf(head, draft);
-  return { status, headers, hasContentType, hasLength, ...head.spelled(status) };
+  return { headers, hasContentType, hasLength, ...head.spelled(statusOf(head, draft)) };
 }
 
 function respondDrafted(

@@ -5,7 +5,7 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import { RequestBody } from "../upstream/request-body.ts";
-import { upstreamTrailers } from "../upstream/request-writer.ts";
+import { passesTrailers, upstreamTrailers } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
 
 /** Path and query of the upstream request line; null when a rewrite yields an invalid path. */
@@ -152,10 +152,9 @@ export function requestBodyOf(request: ClientRequest): RequestBody | null {
     keepsShort,
     maxBytes,
     awaitsContinue: () => request.stream.awaitsContinue,
-    // What plugins make of a body is another one: its trailers may be a checksum.
-    ...(client === null || piped !== null
-      ? {}
-      : { trailerLines: () => upstreamTrailers(request, client.trailers) }),
+    ...(client !== null && passesTrailers(request)
+      ? { trailers: () => upstreamTrailers(request, client.trailers ?? []) }
+      : {}),
     now: worker.inFlight.now,
   });
 }

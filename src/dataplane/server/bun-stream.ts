@@ -13,7 +13,12 @@ import type {
   OutgoingHead,
 } from "./client-stream.ts";
 
-const FEATURES: EngineFeatures = { hasTrailers: false, keepsLength: false, hasInterim: false };
+const FEATURES: EngineFeatures = {
+  hasTrailers: false,
+  readsTrailers: false,
+  keepsLength: false,
+  hasInterim: false,
+};
 
 /** Serves one request; does not throw. */
 export type StreamHandler = (stream: ClientStream) => void;

@@ -10,6 +10,8 @@ import type { PeerSocket, SocketUser } from "./peer-socket.ts";
 export interface EngineFeatures {
   /** Trailers reach the client, so that it can speak gRPC. */
   readonly hasTrailers: boolean;
+  /** `BodySource.trailers` has those of the request. */
+  readonly readsTrailers: boolean;
   /** Streamed bodies keep their Content-Length. */
   readonly keepsLength: boolean;
   /** Interim responses reach the client. */
@@ -30,6 +32,8 @@ export interface OutgoingHead {
   readonly hasDate?: boolean;
   /** With `lines`: the value of Content-Length, if there is one. */
   readonly length?: number;
+  /** The value of Trailer, for engines that send trailers after this body. */
+  readonly trailer?: string | null;
   readonly hasContentType: boolean;
   /** Whether `headers` holds a Content-Length. */
   readonly hasLength: boolean;

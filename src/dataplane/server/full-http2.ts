@@ -17,7 +17,7 @@ import type {
 } from "./client-stream.ts";
 import type { RequestFields } from "./http2-fields.ts";
 
-const FEATURES: EngineFeatures = { hasTrailers: true, keepsLength: true, hasInterim: true };
+const FEATURES = { hasTrailers: true, readsTrailers: false, keepsLength: true, hasInterim: true };
 
 /** Error codes of RFC 9113 section 7. */
 const NO_ERROR = 0;
@@ -139,7 +139,7 @@ export class FullStream implements ClientStream {
 
   respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
     if (!this.#begin()) return;
-    const headers = responseFields(head);
+    const headers = responseFields(head, this.#trailers !== null);
     const { method } = this;
     const isEmpty = pieces.length === 0 || method === "HEAD" || isBodiless(head.status);
     if (!isEmpty && !head.hasLength) headers["content-length"] = sizeOf(pieces);
@@ -161,7 +161,7 @@ export class FullStream implements ClientStream {
     if (this.#begin()) {
       // Trailers may follow, which are not known yet.
       const hasNone = this.method === "HEAD" || isBodiless(head.status);
-      this.#respond(responseFields(head), { waitForTrailers: !hasNone });
+      this.#respond(responseFields(head, !hasNone), { waitForTrailers: !hasNone });
     }
     return new StreamWriter(this.#stream, { reader, response: this, isShared });
   }
@@ -257,8 +257,10 @@ function sizeOf(pieces: readonly Uint8Array[]): number {
 }
 
 /** A copy; repeated fields, of which only Set-Cookie is left in `Headers`, are a list. */
-function responseFields({ status, headers }: OutgoingHead): OutgoingHttpHeaders {
+function responseFields(head: OutgoingHead, mayHaveTrailers: boolean): OutgoingHttpHeaders {
+  const { status, headers, trailer = null } = head;
   const fields = (headers as unknown as { toJSON(): OutgoingHttpHeaders }).toJSON();
+  if (mayHaveTrailers && trailer !== null) fields["trailer"] = trailer;
   for (const name of CONNECTION_FIELDS) if (name in fields) delete fields[name];
   fields[":status"] = status;
   return fields;

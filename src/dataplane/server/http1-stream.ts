@@ -18,7 +18,7 @@ import type {
   OutgoingHead,
 } from "./client-stream.ts";
 import { normalTarget } from "../../http/request-target.ts";
-import { linesOf, OWN_FIELDS, upgradeLines } from "./http1/response-writer.ts";
+import { linesOf, OWN_FIELDS, trailerLine, upgradeLines } from "./http1/response-writer.ts";
 import { PulledBody } from "./full-http2.ts";
 
 /** The connection of a request. */
@@ -84,7 +84,12 @@ export class Http1Stream implements ClientStream {
     this.#awaitsContinue =
       isHttp11 && this.hasBody && headers["expect"]?.toLowerCase() === "100-continue";
     const hasTrailers = isHttp11 && /(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(headers["te"] ?? "");
-    this.features = { hasTrailers, keepsLength: true, hasInterim: isHttp11 };
+    this.features = {
+      hasTrailers,
+      readsTrailers: false,
+      keepsLength: true,
+      hasInterim: isHttp11,
+    };
   }
 
   get connection(): ConnectionInfo {
@@ -165,7 +170,8 @@ export class Http1Stream implements ClientStream {
     });
     this.#writer = writer;
     if (begins) {
-      const coding = isChunked ? "transfer-encoding: chunked\r\n" : "";
+      const announced = this.features.hasTrailers ? trailerLine(head) : "";
+      const coding = isChunked ? `transfer-encoding: chunked\r\n${announced}` : "";
       this.#socket.write(this.#headText(head, coding), "latin1");
     }
     if (!begins || this.#isGone) queueMicrotask(() => writer.closed());

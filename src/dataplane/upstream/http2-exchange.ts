@@ -1,11 +1,14 @@
 // One request and its response on a stream of an HTTP/2 session; knows no client and no route.
 import type { ClientHttp2Stream } from "node:http2";
+import type { FieldPairs } from "../../http/fields.ts";
 import { failures, type ProxyError } from "../error.ts";
 import {
+  InterimResponses,
   RequestSyntaxError,
   requestFields,
   responseFields,
   responseHead,
+  sentTrailers,
   trailerFields,
 } from "./http2-head.ts";
 import type { SessionPool } from "./http2-pool.ts";
@@ -32,10 +35,6 @@ const END_STREAM = 1;
 const MAX_GOAWAYS = 3;
 const MAX_REFUSALS = 1;
 
-/** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
-const MAX_INTERIM_RESPONSES = 8;
-const MAX_INTERIM_BYTES = 65_536;
-
 export interface Http2ExchangeOptions {
   readonly pool: SessionPool;
   readonly owner: ExchangeOwner;
@@ -59,8 +58,7 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   #remaining = -1;
   #bodyIsSent: boolean;
   #refusals = 0;
-  #interimResponses = 0;
-  #interimBytes = 0;
+  readonly #interims = new InterimResponses();
   /** The session was idle when this request joined: the target may have been about to close it. */
   #wasIdle = false;
   #isPaused = false;
@@ -105,7 +103,11 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
     let stream: ClientHttp2Stream;
     try {
       const fields = requestFields(this.#owner.requestHead(), session.scheme);
-      stream = session.request(fields, this.#body === null);
+      const body = this.#body;
+      const waitForTrailers = body?.mayHaveTrailers === true;
+      stream = session.request(fields, { endStream: body === null, waitForTrailers });
+      if (waitForTrailers)
+        stream.on("wantTrailers", () => this.#sendTrailers(stream, body.trailers));
     } catch (error) {
       this.#fail(
         error instanceof RequestSyntaxError
@@ -178,6 +180,15 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
     if (this.#phase === "sending") this.#awaitResponse();
   }
 
+  /** Once the body has gone out, of which they are the end. */
+  #sendTrailers(stream: ClientHttp2Stream, trailers: FieldPairs): void {
+    try {
+      stream.sendTrailers(sentTrailers(trailers));
+    } catch {
+      if (stream === this.#stream) this.#fail(failures.badRequest("a trailer is not valid"));
+    }
+  }
+
   #awaitResponse(): void {
     this.#phase = "awaiting";
     this.#deadline = after(this.#now, this.#owner.timeouts.response);
@@ -186,12 +197,7 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   // The response.
 
   #interim(raw: readonly string[]): void {
-    const { status, pairs, bytes } = responseFields(raw);
-    this.#interimResponses++;
-    this.#interimBytes += bytes;
-    if (this.#interimResponses > MAX_INTERIM_RESPONSES || this.#interimBytes > MAX_INTERIM_BYTES)
-      throw new ResponseSyntaxError("the target sent too many interim responses");
-    if (status === 101) throw new ResponseSyntaxError("the target switched protocols over HTTP/2");
+    const { status, pairs } = this.#interims.read(raw);
     if (status !== 100) this.#owner.onInterim?.(status, pairs);
   }
 

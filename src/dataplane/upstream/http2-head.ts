@@ -99,6 +99,28 @@ export function responseFields(raw: readonly string[]): ResponseFields {
   return { status, pairs, bytes };
 }
 
+/** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
+const MAX_INTERIM_RESPONSES = 8;
+const MAX_INTERIM_BYTES = 65_536;
+
+/** The interim responses of one exchange. */
+export class InterimResponses {
+  #count = 0;
+  #bytes = 0;
+
+  /** Throws ResponseSyntaxError. */
+  read(raw: readonly string[]): ResponseFields {
+    const fields = responseFields(raw);
+    this.#count++;
+    this.#bytes += fields.bytes;
+    if (this.#count > MAX_INTERIM_RESPONSES || this.#bytes > MAX_INTERIM_BYTES)
+      throw new ResponseSyntaxError("the target sent too many interim responses");
+    if (fields.status === 101)
+      throw new ResponseSyntaxError("the target switched protocols over HTTP/2");
+    return fields;
+  }
+}
+
 function checked(name: string, value: string): [string, string] {
   if (!NAME.test(name) || NOT_IN_A_VALUE.test(value))
     throw new ResponseSyntaxError("the target sent a malformed header field");
@@ -132,4 +154,11 @@ export function trailerFields(raw: readonly string[]): FieldPairs {
     if (!forbiddenInTrailers(pair[0])) pairs.push(pair);
   }
   return pairs;
+}
+
+/** The trailers of a request as node:http2 takes them: lower-case names, each with all of its values. */
+export function sentTrailers(trailers: FieldPairs): Record<string, string[]> {
+  const fields: Record<string, string[]> = {};
+  for (const [name, value] of trailers) (fields[name.toLowerCase()] ??= []).push(value);
+  return fields;
 }

@@ -25,6 +25,12 @@ const MAX_FIELD_PAIRS = 2000;
 /** Streams of a session at once, where the target has no lower limit. */
 const MAX_STREAMS = 256;
 
+/**
+ * Requests with a place for trailers: before those, and where there are none, node:http2 sends an empty DATA frame, of which some
+ * servers accept a thousand.
+ */
+const MAX_TRAILED = 500;
+
 /** Targets end sessions with many resets (CVE-2023-44487): after this number the session gets no new streams. */
 const MAX_RESETS = 100;
 
@@ -80,6 +86,7 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
   #lastAccepted = Number.POSITIVE_INFINITY;
   #maxStreams = MAX_STREAMS;
   #resets = 0;
+  #trailed = 0;
   /** It was retired before it was connected. */
   #retires = false;
   #receivedAt = 0;
@@ -140,10 +147,14 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
   }
 
   /** Opens a stream. Throws when node:http2 rejects the fields, or the session is about to end. */
-  request(fields: RawFields, endStream: boolean): ClientHttp2Stream {
+  request(
+    fields: RawFields,
+    options: { readonly endStream: boolean; readonly waitForTrailers: boolean },
+  ): ClientHttp2Stream {
     const session = this.#session;
     if (session === null) throw new Error("the session has ended");
-    const stream = session.request(fields as never, { endStream });
+    const stream = session.request(fields as never, options);
+    if (options.waitForTrailers && ++this.#trailed >= MAX_TRAILED) this.retire();
     const register = () => {
       if (stream.id === undefined) return;
       this.#streams.set(stream.id, false);

@@ -1,4 +1,5 @@
 // Forwards the request body to the target with back-pressure; knows no response.
+import type { FieldPairs } from "../../http/fields.ts";
 import type { BodySource, ClientBody } from "../client-body.ts";
 import { bodyFailure, failures, type ProxyError } from "../error.ts";
 import { bufferRelease } from "../buffer-release.ts";
@@ -30,8 +31,8 @@ export interface RequestBodyOptions {
   readonly keepsShort?: boolean;
   /** Whether the client sends the body only once it gets a 100. Default: never. */
   awaitsContinue?(): boolean;
-  /** The lines of the trailers, each with CRLF, once a body of unknown length is complete. Default: none. */
-  trailerLines?(): string;
+  /** The trailers, once the body is complete. Default: there are none. */
+  trailers?(): FieldPairs;
   /** Beyond it the gateway responds with 413; 0: no limit. */
   readonly maxBytes: number;
   /** The worker's milliseconds. */
@@ -131,8 +132,9 @@ export class RequestBody {
     if (isKept && length < 0) this.#buffered = Buffer.concat(pieces);
     if (prefix !== "") await this.#write(sink, Buffer.from(prefix, "latin1"));
     if (isChunked) {
-      const trailers = this.#options.trailerLines?.() ?? "";
-      await this.#write(sink, Buffer.from(`0\r\n${trailers}\r\n`, "latin1"));
+      let end = "0\r\n";
+      for (const [name, value] of this.trailers) end += `${name}: ${value}\r\n`;
+      await this.#write(sink, Buffer.from(`${end}\r\n`, "latin1"));
     }
     // Bun checks this too; a truncated body must never look complete to the target.
     else if (length >= 0 && this.bytes !== length) return wrongLength;
@@ -169,6 +171,16 @@ export class RequestBody {
   #wait(side: "client" | "target"): void {
     this.#waitsFor = side;
     this.#waitsSince = this.#options.now();
+  }
+
+  /** Whether trailers may follow the body. */
+  get mayHaveTrailers(): boolean {
+    return this.#options.trailers !== undefined;
+  }
+
+  /** For the sink that frames the body, once it is complete. */
+  get trailers(): FieldPairs {
+    return this.#options.trailers?.() ?? [];
   }
 
   /** Whether the whole body can be sent to another target. */

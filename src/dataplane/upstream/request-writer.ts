@@ -3,6 +3,7 @@ import { formatGrpcTimeout } from "../../http/grpc.ts";
 import { namesLoop } from "../../http/cdn-loop.ts";
 import { fieldName } from "../../http/field-name.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
+import { listedTrailers } from "../../http/trailer-fields.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { ClientRequest } from "../request/client-request.ts";
@@ -53,20 +54,35 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   return frameBody(request);
 }
 
-/**
- * The client's trailers for the target, which may merge them with the header fields (RFC 9110 section 6.5.1): so none that the
- * gateway drops, sets or replaces there.
- */
-export function upstreamTrailers(request: ClientRequest, trailers: FieldPairs | null): string {
-  if (trailers === null) return "";
-  const named = connectionOptions(request.connectionField);
-  let lines = "";
-  for (const [sent, value] of trailers) {
-    const { lower, handling } = fieldName(sent);
-    const isOwn = handling !== "passed" || request.edits?.replaces(lower) === true;
-    if (!isOwn && !named.includes(lower)) lines += `${sent}: ${value}\r\n`;
-  }
-  return lines;
+/** Whether trailers of the client follow the body. What plugins make of that is another one: they may hold a checksum. */
+export const passesTrailers = (request: ClientRequest): boolean =>
+  request.upstreamBodyLength === -1 &&
+  request.stream.features.readsTrailers &&
+  request.bodyBytes === null &&
+  request.bodyStream === null &&
+  (request.edits === null || request.edits.body === null);
+
+/** The client's trailers for the target. */
+export function upstreamTrailers(request: ClientRequest, trailers: FieldPairs): FieldPairs {
+  const passes = trailerRule(request);
+  return trailers.filter(([name]) => passes(name.toLowerCase()));
+}
+
+/** Targets may merge them with the header fields (RFC 9110 section 6.5.1): so none that the gateway drops, sets or replaces there. */
+function trailerRule({ connectionField, edits }: ClientRequest): (name: string) => boolean {
+  const named = connectionOptions(connectionField);
+  return (name) =>
+    fieldName(name).handling === "passed" &&
+    edits?.replaces(name) !== true &&
+    !named.includes(name);
+}
+
+/** The line of Trailer, where trailers follow. */
+function trailerLine(request: ClientRequest): string {
+  if (!passesTrailers(request)) return "";
+  const announced = request.fields.get("trailer");
+  const listed = announced === null ? null : listedTrailers(announced, trailerRule(request));
+  return listed === null ? "" : `trailer: ${listed}\r\n`;
 }
 
 /** Safe in logs, pages and header fields. */
@@ -147,7 +163,8 @@ export function requestHead(
 ): string {
   const method = request.upstreamMethod;
   const grpc = request.callsGrpc ? deadlineField(request) : "";
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${expectation(request)}${connectionLines(connection)}\r\n`;
+  const trailers = request.upstreamBodyLength === -1 ? trailerLine(request) : "";
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${trailers}${expectation(request)}${connectionLines(connection)}\r\n`;
 }
 
 /** The target decides whether the client sends its body. */

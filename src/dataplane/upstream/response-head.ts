@@ -28,6 +28,8 @@ interface HeadFacts {
   /** Whether it has a request id of the target. */
   readonly hasId: boolean;
   readonly hasCookies: boolean;
+  /** The trailers that it announces, without those that may not pass; null: none. */
+  readonly trailer: string | null;
 }
 
 /** The head of a target's response. Several requests may share it: copy its headers to change them. */
@@ -45,6 +47,7 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   readonly hasDate: boolean;
   readonly hasId: boolean;
   readonly hasCookies: boolean;
+  readonly trailer: string | null;
   /** The fields without hop-by-hop ones as received, a line each with CRLF; null: `headers` were changed. */
   readonly lines: string | null;
   /** The fields as received, also where `headers` were changed. */
@@ -74,6 +77,7 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
     this.hasDate = facts.hasDate;
     this.hasId = facts.hasId;
     this.hasCookies = facts.hasCookies;
+    this.trailer = facts.trailer;
     this.lines = lines;
     this.spelling = lines ?? facts.spelling ?? null;
     this.#headers = headers;
@@ -86,9 +90,11 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   }
 
   /** What engines that write heads as they were need of it for a response with other headers. */
-  spelled(status: number): Pick<OutgoingHead, "spelling" | "reason"> {
-    const { spelling, reason } = this;
-    return status === this.status ? { spelling, reason } : { spelling };
+  spelled(status: number): Pick<OutgoingHead, "status" | "spelling" | "reason" | "trailer"> {
+    const { spelling, reason, trailer } = this;
+    return status === this.status
+      ? { status, spelling, reason, trailer }
+      : { status, spelling, trailer };
   }
 
   /** The same with other headers. */
@@ -129,6 +135,7 @@ export class IdentifiedHead implements OutgoingHead {
   readonly hasLength: boolean;
   readonly length: number;
   readonly hasDate: boolean;
+  readonly trailer: string | null;
   id = "";
   readonly #head: ResponseHead;
   #headers: Headers | null = null;
@@ -140,6 +147,7 @@ export class IdentifiedHead implements OutgoingHead {
     this.hasLength = head.hasLength;
     this.length = head.length;
     this.hasDate = head.hasDate;
+    this.trailer = head.trailer;
     this.#head = head;
   }
 

@@ -1,6 +1,7 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and caches repeated heads; knows no socket.
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
+import { listedTrailers } from "../../http/trailer-fields.ts";
 import { type BodyFraming, ResponseHead, valueBetween } from "./response-head.ts";
 
 /** A head that is not valid HTTP/1.1. */
@@ -12,6 +13,7 @@ class Framing {
   transferEncoding: string | null = null;
   connection: string | null = null;
   upgrade: string | null = null;
+  trailer: string | null = null;
   contentType: string | null = null;
   hasLocation = false;
   hasDate = false;
@@ -37,7 +39,9 @@ class Framing {
           return true;
         }
         if (same(name, "Refresh", "refresh")) this.hasLocation = true;
-        return same(name, "Trailer", "trailer");
+        if (!same(name, "Trailer", "trailer")) return false;
+        this.trailer = this.trailer === null ? value : `${this.trailer},${value}`;
+        return true;
       case 8:
         if (same(name, "Location", "location")) this.hasLocation = true;
         return false;
@@ -193,6 +197,10 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
       hasDate: framing.hasDate,
       hasId: framing.hasId,
       hasCookies: framing.hasCookies,
+      trailer:
+        framing.trailer === null || kind !== "chunked"
+          ? null
+          : listedTrailers(framing.trailer, () => true),
     },
     lines,
   );

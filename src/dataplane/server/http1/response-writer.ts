@@ -97,6 +97,10 @@ export function oneChunk(
 const lastChunk = (trailers: FieldPairs): string =>
   `0\r\n${linesOf(trailers.filter(([name]) => !forbiddenInTrailers(name.toLowerCase())))}\r\n`;
 
+/** The line of Trailer, where trailers may follow the body. */
+export const trailerLine = ({ trailer = null }: OutgoingHead): string =>
+  trailer === null ? "" : `trailer: ${trailer}\r\n`;
+
 /** Fields as lines. Those that are not valid, which no head may hold, are left out. */
 export function linesOf(fields: FieldPairs): string {
   let lines = "";

@@ -17,7 +17,14 @@ import type {
 import type { PeerSocket } from "../peer-socket.ts";
 import type { Http1Body } from "./request-body.ts";
 import type { RequestHead } from "./request-parser.ts";
-import { Http1Writer, linesOf, oneChunk, responseHead, upgradeLines } from "./response-writer.ts";
+import {
+  Http1Writer,
+  linesOf,
+  oneChunk,
+  responseHead,
+  trailerLine,
+  upgradeLines,
+} from "./response-writer.ts";
 
 /** The connection of a request. */
 export interface StreamConnection {
@@ -36,9 +43,9 @@ const WEBSOCKET = "websocket";
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const FEATURES: Record<"1.0" | "1.1" | "trailers", EngineFeatures> = {
-  "1.0": { hasTrailers: false, keepsLength: true, hasInterim: false },
-  "1.1": { hasTrailers: false, keepsLength: true, hasInterim: true },
-  trailers: { hasTrailers: true, keepsLength: true, hasInterim: true },
+  "1.0": { hasTrailers: false, readsTrailers: true, keepsLength: true, hasInterim: false },
+  "1.1": { hasTrailers: false, readsTrailers: true, keepsLength: true, hasInterim: true },
+  trailers: { hasTrailers: true, readsTrailers: true, keepsLength: true, hasInterim: true },
 };
 
 /** Lives as long as the request. */
@@ -138,8 +145,10 @@ export class Http1Stream implements ClientStream {
       let size = 0;
       for (const piece of pieces) size += piece.byteLength;
       const hasTrailers = this.#trailers.length > 0 && this.head.takesTrailers;
-      const framing = hasTrailers ? "transfer-encoding: chunked" : `content-length: ${size}`;
-      lines = `${framing}\r\n${lines}`;
+      const framing = hasTrailers
+        ? `transfer-encoding: chunked\r\n${trailerLine(head)}`
+        : `content-length: ${size}\r\n`;
+      lines = `${framing}${lines}`;
       if (hasTrailers) body = oneChunk(pieces, size, this.#trailers);
     }
     const { socket } = this.#connection;
@@ -166,7 +175,8 @@ export class Http1Stream implements ClientStream {
     });
     this.#writer = writer;
     if (begins) {
-      const coding = isChunked ? "transfer-encoding: chunked\r\n" : "";
+      const announced = this.head.takesTrailers ? trailerLine(head) : "";
+      const coding = isChunked ? `transfer-encoding: chunked\r\n${announced}` : "";
       socket.writeText(this.#headOf(head, `${coding}${this.#connectionLine}`));
     }
     if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
