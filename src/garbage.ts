@@ -80,21 +80,20 @@ export function watchGarbage(share = 0): void {
  * get new pages from the system and return them all the time when the number is large; when it is small, long bodies, whose memory
  * is released at once but counted, would cause a collection for every few of them. Figures: docs/decisions/0016-what-bun-costs.md.
  */
-const REQUESTS_PER_COLLECTION = 1500;
+export const REQUESTS_PER_COLLECTION = 1500;
 
 /** Collects new objects after a number of requests, at the end of a turn of the event loop, where few objects are in use. */
 export class RequestGarbage {
+  /** Since the last collection. Counted by whoever ends a request, who calls `collect` at REQUESTS_PER_COLLECTION. */
+  requests = 0;
   readonly #collect: () => unknown;
-  #requests = 0;
 
   constructor(collect: () => unknown = edenGC) {
     this.#collect = collect;
   }
 
-  /** To be called for each request. */
-  requestEnded(): void {
-    if (++this.#requests < REQUESTS_PER_COLLECTION) return;
-    this.#requests = 0;
+  collect(): void {
+    this.requests = 0;
     setImmediate(this.#collect);
   }
 }

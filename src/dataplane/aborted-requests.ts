@@ -62,6 +62,8 @@ export class AbortedRequests {
   /** Stages and addresses already reported to `began` in this window. */
   readonly #begun = new Set<string>();
   #windowEnd = 0;
+  /** Whether there were recent aborts. Without any, a request pays for this check only. */
+  isWatching = false;
 
   constructor(observer: AbortObserver, now: () => number = () => performance.now()) {
     this.#observer = observer;
@@ -72,11 +74,12 @@ export class AbortedRequests {
     if (limits.max_aborted_per_connection === 0) this.#forgetConnections();
     if (limits.max_aborted_per_address === 0) this.#refused.clear();
     this.#limits = limits;
+    this.#watch();
   }
 
-  /** Whether there were recent aborts. Without any, a request pays for this check only. */
-  get isWatching(): boolean {
-    return this.#bucketCount > 0 || this.#refused.size > 0;
+  /** To be called where buckets or refusals have changed. */
+  #watch(): void {
+    this.isWatching = this.#bucketCount > 0 || this.#refused.size > 0;
   }
 
   /** The refusal of a request; null: it is served. */
@@ -97,10 +100,14 @@ export class AbortedRequests {
   /** The client has aborted a request that a target works for. */
   note(source: AbortSource): void {
     this.#observer.aborted();
-    const now = this.#now();
     const address = source.clientAddress();
     if (this.#limits.max_aborted_per_connection > 0) this.#charge(address, source.peerPort);
-    if (this.#limits.max_aborted_per_address === 0) return;
+    if (this.#limits.max_aborted_per_address > 0) this.#count(address);
+    this.#watch();
+  }
+
+  #count(address: string): void {
+    const now = this.#now();
     if (now >= this.#windowEnd) this.#beginWindow(now);
     const count = (this.#counts.get(address) ?? 0) + 1;
     if (count === 1 && this.#counts.size >= MAX_KEYS) return;
@@ -133,6 +140,7 @@ export class AbortedRequests {
       }
       if (byAddress.size === 0) this.#buckets.delete(port);
     }
+    this.#watch();
   }
 
   #bucketOf(source: AbortSource): Bucket | null {

@@ -13,7 +13,6 @@ import { BufferBudget } from "./buffer-budget.ts";
 import { Candidate, type PreparedVersion } from "./candidate.ts";
 import { OpenChallenges } from "./challenges.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
-import { failures } from "./error.ts";
 import { explain } from "./explain.ts";
 import type { Generation } from "./generation.ts";
 import { ActiveChecks } from "./health/active-check.ts";
@@ -32,10 +31,8 @@ import { PluginHost } from "./plugin/plugin-host.ts";
 import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { streamPluginHost } from "./plugin/stream-plugin-context.ts";
-import { forward, type Pipeline, serve } from "./request/pipeline.ts";
-import { respondUnread } from "./request/respond.ts";
+import { forward, type Pipeline, type Serving, streamHandler } from "./request/pipeline.ts";
 import { ReadyRoutes } from "./route-index.ts";
-import type { StreamHandler } from "./server/bun-stream.ts";
 import { PoolRegistry } from "./service-runtime.ts";
 import { Streams, type StreamsOptions } from "./stream/streams.ts";
 import { UdpStreams } from "./stream/udp-streams.ts";
@@ -72,11 +69,8 @@ class Runtime implements DataPlane {
   readonly #pace: Pace;
   #stickyKey: string;
   readonly #destinations: WorkerDestinations;
-  /** Of the live version; null: none yet. */
-  #pipeline: Pipeline | null = null;
+  readonly #serving: Serving = { pipeline: null, isHandingOver: false };
   #candidate: Candidate | null = null;
-  /** Another process or thread listens at the same ports and takes over. */
-  #isHandingOver = false;
   #stopped: Promise<void> | null = null;
 
   constructor(options: DataPlaneOptions) {
@@ -101,6 +95,8 @@ class Runtime implements DataPlane {
     this.#worker = {
       index: options.worker,
       board: options.board,
+      pressure: options.board.pressureCell(),
+      requestsTotal: options.board.cell(options.worker, "requests_total"),
       targets: options.targets,
       log: options.log,
       inFlight,
@@ -130,7 +126,7 @@ class Runtime implements DataPlane {
     });
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
-      serveOn: (id, key) => this.#serveOn(id, key),
+      serveOn: (id, key) => streamHandler(this.#serving, { id, key, worker: this.#worker }),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, preread) => this.#streams.adopt(key, preread),
@@ -217,7 +213,7 @@ class Runtime implements DataPlane {
   #serve(prepared: PreparedVersion): void {
     const before = this.#live;
     const { generation, changedServices, removedRoutes } = prepared;
-    this.#pipeline = this.#pipelineOf(generation);
+    this.#serving.pipeline = this.#pipelineOf(generation);
     // Targets may have been deleted and recreated with another row.
     this.#recorder.forgetDeleted();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
@@ -241,7 +237,7 @@ class Runtime implements DataPlane {
   }
 
   get #live(): Generation | null {
-    return this.#pipeline?.generation ?? null;
+    return this.#serving.pipeline?.generation ?? null;
   }
 
   #pipelineOf(generation: Generation): Pipeline {
@@ -309,7 +305,7 @@ class Runtime implements DataPlane {
   async #stopAccepting(lingerMs: number): Promise<void> {
     this.#checks.stop();
     if (lingerMs > 0) {
-      this.#isHandingOver = true;
+      this.#serving.isHandingOver = true;
       await Bun.sleep(lingerMs);
       // The kernel distributes datagrams over all sockets of a port: while ours is open, some never reach the other process.
       await this.#udp.drain(0);
@@ -339,26 +335,6 @@ class Runtime implements DataPlane {
     const closed = this.#plugins.retire(this.#live?.plugins.all.values() ?? [], PluginSet.empty);
     await Promise.race([closed, Bun.sleep(PLUGIN_CLOSE_MS)]);
     return aborted;
-  }
-
-  #serveOn(id: string, key: string): StreamHandler {
-    return (stream) => {
-      const pipeline = this.#pipeline;
-      const generation = pipeline?.generation;
-      const listener = generation?.entries.get(key) ?? generation?.listenerRuntimes.get(id);
-      if (this.#isHandingOver) stream.closeAfterResponse();
-      if (pipeline === null || listener === undefined) {
-        // Bound during `prepare`: not served before `activate`.
-        respondUnread(stream, failures.starting, null);
-        return;
-      }
-      try {
-        serve(stream, listener, pipeline);
-      } catch (error) {
-        // A bug must not show Bun's error page or end the worker.
-        respondUnread(stream, failures.internal(error), this.#worker);
-      }
-    };
   }
 
   #sweep(): void {

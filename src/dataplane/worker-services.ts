@@ -15,6 +15,10 @@ export interface WorkerServices {
   /** Index of this worker, from 0. */
   readonly index: number;
   readonly board: WorkerBoard;
+  /** One number: the board's `pressure`. */
+  readonly pressure: Float64Array;
+  /** One number: the board's `requests_total` of this worker. */
+  readonly requestsTotal: Float64Array;
   readonly targets: TargetBoard;
   readonly log: LogLine;
   readonly inFlight: InFlight;

@@ -36,22 +36,22 @@ function firstAtLeast(value: number): number {
   return found < 0 ? bounds.length : found;
 }
 
-/** The bucket of a duration in microseconds: the first whose bound is not below it. */
-export function bucketOf(us: number): number {
-  if (!(us > 10)) return 0;
-  if (us >= 2 ** 31) return us <= 1e10 ? firstAtLeast(us) : bounds.length;
-  const octave = 31 - Math.clz32(us);
-  const part = octave < 4 ? us | 0 : (us / 2 ** (octave - 4)) & 15;
-  let bucket = starts[(octave << 4) | part] ?? 0;
-  while (us > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
-  return bucket;
-}
-
-/** Adds a duration to the histogram whose cells begin at `at`. Only one thread may write there. */
+/**
+ * Adds a duration in microseconds to the histogram whose cells begin at `at`: to the first bucket whose bound is not below it.
+ * Only one thread may write there.
+ */
 export function record(cells: Float64Array, at: number, us: number): void {
-  const bucket = at + 1 + bucketOf(us);
+  let bucket = 0;
+  if (us >= 2 ** 31) bucket = us <= 1e10 ? firstAtLeast(us) : bounds.length;
+  else if (us > 10) {
+    const octave = 31 - Math.clz32(us);
+    const part = octave < 4 ? us | 0 : (us / 2 ** (octave - 4)) & 15;
+    bucket = starts[(octave << 4) | part] ?? 0;
+    while (us > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
+  }
+  const cell = at + 1 + bucket;
   cells[at] = (cells[at] ?? 0) + us;
-  cells[bucket] = (cells[bucket] ?? 0) + 1;
+  cells[cell] = (cells[cell] ?? 0) + 1;
 }
 
 /** A histogram at one moment. */

@@ -16,21 +16,20 @@ export class RequestBatch {
   #count = 0;
   #timer: Timer | null = null;
   #ring: RequestRing | null;
+  /** Whether there is a ring. */
+  isOn: boolean;
 
   constructor(ring: RequestRing | null, worker: number) {
     this.#ring = ring;
+    this.isOn = ring !== null;
     this.#worker = worker;
-  }
-
-  /** Whether there is a ring. */
-  get isOn(): boolean {
-    return this.#ring !== null;
   }
 
   /** Switches to another ring; null: none. */
   use(ring: RequestRing | null): void {
     this.flush();
     this.#ring = ring;
+    this.isOn = ring !== null;
   }
 
   /** The record for the next request. Set all its members: it holds those of an earlier request. */

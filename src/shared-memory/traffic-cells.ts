@@ -100,13 +100,14 @@ export const histogramAt = Object.fromEntries(
 /** Cells of a row. */
 export const ROW_CELLS: number = HISTOGRAMS_AT + histograms.length * HISTOGRAM_CELLS;
 
-const codeIndexes = Uint8Array.from({ length: 1000 }, (_, status) => {
+/** Cell of each status below 1000. */
+export const codeCells: Uint8Array = Uint8Array.from({ length: 1000 }, (_, status) => {
   const exact = (EXACT as readonly number[]).indexOf(status);
-  if (exact >= 0) return exact;
+  if (exact >= 0) return CODES_AT + exact;
   const hundreds = Math.floor(status / 100);
-  return EXACT.length + (hundreds >= 1 && hundreds <= 5 ? hundreds - 1 : CLASSES.length - 1);
+  const index = hundreds >= 1 && hundreds <= 5 ? hundreds - 1 : CLASSES.length - 1;
+  return CODES_AT + EXACT.length + index;
 });
 
-/** Cell of a status. */
-export const codeCell = (status: number): number =>
-  CODES_AT + (codeIndexes[status] ?? codes.length - 1);
+/** Cell of every other status. */
+export const OTHER_CODE: number = CODES_AT + codes.length - 1;

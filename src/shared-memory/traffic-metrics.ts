@@ -2,10 +2,11 @@
 import { type Histogram, record, snapshot } from "./histogram.ts";
 import {
   CODES_AT,
-  codeCell,
+  codeCells,
   codes,
   counterAt,
   histogramAt,
+  OTHER_CODE,
   ROW_CELLS,
   type TrafficCounter,
   type TrafficHistogram,
@@ -212,6 +213,11 @@ export class TrafficMetrics {
   }
 }
 
+// Read by every request.
+const ENDED = counterAt.ended;
+const BYTES_OUT = counterAt.bytes_out;
+const TOTAL = histogramAt.total;
+
 /** Writes the counters of one worker. */
 export class TrafficWriter {
   readonly #cells: Float64Array;
@@ -225,21 +231,22 @@ export class TrafficWriter {
   /** Counts an ended request. Hot path. */
   ended(series: Series, request: EndedRequest): void {
     const cells = this.#cells;
-    const at = this.#at(series);
+    const row = this.#epochs[series.row] === series.epoch ? series.row : OTHER_ROW;
+    const at = row * ROW_CELLS;
     const { totalUs, upstreamUs, bytesIn, bytesOut, retries } = request;
-    add(cells, at + counterAt.ended, 1);
-    add(cells, at + codeCell(request.status), 1);
+    const code = at + (codeCells[request.status] ?? OTHER_CODE);
+    cells[at + ENDED] = (cells[at + ENDED] ?? 0) + 1;
+    cells[code] = (cells[code] ?? 0) + 1;
     if (bytesIn > 0) add(cells, at + counterAt.bytes_in, bytesIn);
-    if (bytesOut > 0) add(cells, at + counterAt.bytes_out, bytesOut);
+    if (bytesOut > 0) cells[at + BYTES_OUT] = (cells[at + BYTES_OUT] ?? 0) + bytesOut;
     if (retries > 0) add(cells, at + counterAt.retries, retries);
     if (request.isResponseAborted) add(cells, at + counterAt.aborted_responses, 1);
     // The duration of a WebSocket is not a latency.
     if (request.status === 101) return;
-    record(cells, at + histogramAt.total, totalUs);
-    if (upstreamUs > 0) {
-      record(cells, at + histogramAt.upstream, upstreamUs);
-      record(cells, at + histogramAt.overhead, Math.max(0, totalUs - upstreamUs));
-    }
+    record(cells, at + TOTAL, totalUs);
+    if (upstreamUs <= 0) return;
+    record(cells, at + histogramAt.upstream, upstreamUs);
+    record(cells, at + histogramAt.overhead, Math.max(0, totalUs - upstreamUs));
   }
 
   /** Adds to one counter. */

@@ -76,6 +76,11 @@ export class WorkerBoard {
     this.#cells[this.#pressureCell] = bits;
   }
 
+  /** A view of the cell of `pressure`, for those who read it very often. */
+  pressureCell(): Float64Array {
+    return this.#cells.subarray(this.#pressureCell, this.#pressureCell + 1);
+  }
+
   /** Number of nodes of the fleet that are present; at least 1. Only the main thread sets it. */
   get nodes(): number {
     return Math.max(1, this.#cells[this.#nodesCell] ?? 1);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./data-plane.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { executable } from "./variants.ts";
+import { executable } from "./executable.ts";
 
 /** Those that serve HTTP/1.1 in cleartext to programs of others. */
 export const clientEngines = ["standard", "sluice"] as const;

@@ -5,10 +5,13 @@ import type { ConnectionInfo } from "../listener/connection-info.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
-import { chainOf } from "../route-runtime.ts";
+import { chainOf, type RouteRuntime } from "../route-runtime.ts";
+import type { StreamHandler } from "../server/bun-stream.ts";
 import type { ClientStream } from "../server/client-stream.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
 import { writeUpstreamFields } from "../upstream/request-writer.ts";
 import { WebSocketHandshake } from "../websocket/websocket-handshake.ts";
+import type { WorkerServices } from "../worker-services.ts";
 import { ClientRequest, type ServeContext } from "./client-request.ts";
 import { defaultSiteResponse, routeResponse } from "./local-responses.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
@@ -22,14 +25,45 @@ export interface Pipeline extends ServeContext {
   readonly pluginHost: PluginHost;
 }
 
+/** What a worker serves now. */
+export interface Serving {
+  /** Of the live version; null: none yet. */
+  pipeline: Pipeline | null;
+  /** Another process or thread listens at the same ports and takes over. */
+  isHandingOver: boolean;
+}
+
+/** Serves the requests of the port with this `portKey`, which the listener with this id binds. */
+export function streamHandler(
+  serving: Serving,
+  {
+    id,
+    key,
+    worker,
+  }: { readonly id: string; readonly key: string; readonly worker: WorkerServices },
+): StreamHandler {
+  return (stream) => {
+    if (serving.isHandingOver) stream.closeAfterResponse();
+    const { pipeline } = serving;
+    if (pipeline === null) return respondUnread(stream, failures.starting, null);
+    const { entries, listenerRuntimes } = pipeline.generation;
+    const listener = entries.get(key) ?? listenerRuntimes.get(id);
+    // Bound during `prepare`: not served before `activate`.
+    if (listener === undefined) return respondUnread(stream, failures.starting, null);
+    try {
+      serve(stream, listener, pipeline);
+    } catch (error) {
+      // A bug must not show Bun's error page or end the worker.
+      respondUnread(stream, failures.internal(error), worker);
+    }
+  };
+}
+
 /** Serves one request to its end with this version of the configuration. */
-export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeline): void {
+function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeline): void {
   const { clientAuthKey, choice } = listener;
-  if (
-    choice === null &&
-    clientAuthKey !== null &&
-    stream.connection?.clientAuthKey !== clientAuthKey
-  ) {
+  const { connection } = stream;
+  if (choice === null && clientAuthKey !== null && connection?.clientAuthKey !== clientAuthKey) {
     // The connection was accepted with other client certificate settings.
     stream.abort();
     return;
@@ -38,23 +72,34 @@ export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline:
   const request = new ClientRequest(stream, listener, pipeline);
   const problem = request.read();
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
-  if (isRefused(request, listener)) return;
+  const { challenges, pressure, aborted } = pipeline.worker;
+  const mayBeRefused =
+    challenges.hasTokens ||
+    pressure[0] !== 0 ||
+    request.isGrpc ||
+    aborted.isWatching ||
+    choice !== null ||
+    request.listener.clientAuthKey !== null ||
+    (connection !== null && connection.serverName !== null);
+  if (mayBeRefused && isRefused(request, listener)) return;
   const { routes, plugins: instances } = pipeline.generation;
-  const route = request.listener.servesNoHost ? null : routes.match(request);
+  const entry = request.listener.servesNoHost ? null : routes.router.match(request);
+  const route = entry === null ? null : (entry.value ?? routes.of(entry));
   request.route = route;
   const chain = instances.isEmpty
     ? null
     : route === null
       ? instances.unmatched
       : chainOf(route, instances);
+  const isForwarded = route === null || !route.mayRespond;
   if (chain === null) {
-    if (!respondFromRoute(request)) forward(request);
+    if (isForwarded || !respondFromRoute(request, route)) forward(request);
     return;
   }
   const plugins = pipeline.pluginHost.contextOf(request, chain);
   request.plugins = plugins;
   // The route's own response does not depend on the client's identity.
-  if (!respondFromRoute(request)) runPluginChain(plugins, forward);
+  if (isForwarded || !respondFromRoute(request, route)) runPluginChain(plugins, forward);
 }
 
 /** Checks before routing, which no route's configuration affects. */
@@ -69,7 +114,7 @@ function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
     }
   }
   const error =
-    worker.board.pressure !== 0
+    worker.pressure[0] !== 0
       ? worker.overload.shed()
       : isMisdirected(request, entry)
         ? failures.misdirected
@@ -90,9 +135,7 @@ function refuseGrpc({ stream: { connection }, generation, listener }: ClientRequ
 }
 
 /** Sends the route's own response; false: it has none. */
-function respondFromRoute(request: ClientRequest): boolean {
-  const { route } = request;
-  if (route === null || !route.mayRespond) return false;
+function respondFromRoute(request: ClientRequest, route: RouteRuntime): boolean {
   const response = routeResponse(request, route);
   if (response === null) return false;
   respondLocal(request, response);
@@ -101,28 +144,48 @@ function respondFromRoute(request: ClientRequest): boolean {
 
 /** Forwards a request, or a copy of it, to which no plugin has responded. */
 export function forward(request: ClientRequest): void {
-  const { route, generation, edits } = request;
+  const { route, generation, edits, worker } = request;
   if (route === null) return respondNoRoute(request);
   if (request.plugins !== null) request.pluginsMs = performance.now() - request.startedAt;
   const serviceId = edits === null ? null : edits.serviceId;
   const service = generation.services.get(serviceId ?? route.route.service_id ?? "");
   request.otherServiceId = serviceId;
-  const timeout = request.isGrpc || request.callsGrpc ? request.header("grpc-timeout") : null;
+  const mayCallGrpc = request.isGrpc || (edits !== null && request.callsGrpc);
+  const timeout = mayCallGrpc ? request.header("grpc-timeout") : null;
   if (timeout !== null && !setDeadline(request, timeout))
     return respondError(request, failures.badRequest("the field grpc-timeout is not valid"));
   if (service === undefined || !service.isHttp) return respondError(request, failures.noTarget);
   const problem = writeUpstreamFields(request);
   if (problem !== null) return respondError(request, problem);
-  if (!isAdmitted(request)) {
-    request.worker.overload.refused();
+  const { maxInFlight } = generation;
+  const isAdmitted =
+    (maxInFlight === 0 || worker.inFlight.size < maxInFlight) &&
+    (request.listener.inFlightLimits.length === 0 || worker.overload.enter(request));
+  if (!isAdmitted) {
+    worker.overload.refused();
     return respondError(request, failures.tooBusy);
   }
-  const target = upstreamTarget(request, route, service);
+  const isAsItIs =
+    edits === null &&
+    service.service.path === "" &&
+    route.prefixes.length === 0 &&
+    route.rewrite === null;
+  const target = isAsItIs ? request.target : upstreamTarget(request, route, service);
   if (target === null)
     return respondError(request, failures.badRequest("the rewritten path is not valid"));
-  if (isBodyTooLarge(request)) return respondError(request, failures.bodyTooLarge);
+  if (request.upstreamBodyLength !== null && isBodyTooLarge(request, request.upstreamBodyLength))
+    return respondError(request, failures.bodyTooLarge);
   request.upstreamTarget = target;
   if (request.upgrade === null) return new ProxyTransaction(request, route, service).begin();
+  switchProtocols(request, route, service);
+}
+
+/** A request that asks for an upgrade. */
+function switchProtocols(
+  request: ClientRequest,
+  route: RouteRuntime,
+  service: ServiceRuntime,
+): void {
   const choice = chooseUpgrade(request, route, service);
   if (choice.kind === "none") new ProxyTransaction(request, route, service).begin();
   else if (choice.kind === "websocket") new WebSocketHandshake(request, route, service).begin();
@@ -144,19 +207,10 @@ function respondNoRoute(request: ClientRequest): void {
   else respondLocal(request, response);
 }
 
-/** Whether the request stays within the limits of requests in flight. */
-function isAdmitted(request: ClientRequest): boolean {
-  const { overload, inFlight } = request.worker;
-  const { maxInFlight } = request.generation;
-  if (maxInFlight > 0 && inFlight.size >= maxInFlight) return false;
-  return request.listener.inFlightLimits.length === 0 || overload.enter(request);
-}
-
-function isBodyTooLarge(request: ClientRequest): boolean {
+function isBodyTooLarge(request: ClientRequest, length: number): boolean {
   if (request.isGrpcCall) return false;
-  const { listener, bodyLimit, upstreamBodyLength } = request;
+  const { listener, bodyLimit } = request;
   const { maxBodyBytes } = listener;
-  const length = upstreamBodyLength ?? 0;
   return (maxBodyBytes > 0 && length > maxBodyBytes) || (bodyLimit > 0 && length > bodyLimit);
 }
 

@@ -3,7 +3,7 @@
 // In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
 // id, debug headers. The response parser has removed the targets' hop-by-hop fields.
 import { grpcStatusOfHttp } from "../../http/grpc.ts";
-import { requestGarbage } from "../../garbage.ts";
+import { requestGarbage, REQUESTS_PER_COLLECTION } from "../../garbage.ts";
 import type { BodySource, Reply } from "../../pdk/response.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
@@ -584,10 +584,10 @@ export function report(request: ClientRequest, error: ProxyError): void {
 export function finish(request: ClientRequest, status: number): void {
   const { worker, plugins, isCopy } = request;
   const now = performance.now();
-  requestGarbage.requestEnded();
+  if (++requestGarbage.requests >= REQUESTS_PER_COLLECTION) requestGarbage.collect();
   if (request.heldLimits !== null) worker.overload.leave(request);
   if (!isCopy) {
-    worker.board.add(worker.index, "requests_total", 1);
+    worker.requestsTotal[0] = (worker.requestsTotal[0] ?? 0) + 1;
     worker.recorder.finished(request, status, now);
     if (worker.aborted.isWatching) worker.aborted.ended(request, status);
     request.stream.connection?.heads?.ended(request.isBodyRead);

@@ -3,7 +3,6 @@ import { describe, expect, test } from "bun:test";
 import {
   BUCKETS,
   bounds,
-  bucketOf,
   countUpTo,
   diff,
   emptyHistogram,
@@ -26,6 +25,8 @@ function histogramOf(values: readonly number[]) {
   for (const value of values) record(cells, 7, value);
   return snapshot(cells, 7);
 }
+
+const bucketOf = (us: number) => histogramOf([us]).buckets.indexOf(1);
 
 /** From far below the first bound to far above the last one, all magnitudes alike. */
 const anyDuration = (random: Random) => 10 ** (random.next() * 13 - 1);
