@@ -169,7 +169,7 @@ function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOut
     host: upstreamHost({ request, route, service }, target),
   }));
   const outcome = { outcome: "proxy", status: 0, detail: null, targets, serviceId } as const;
-  if (request.upgrade === null) return { ...outcome, upgrade: null };
+  if (request.known.upgrade === null) return { ...outcome, upgrade: null };
   const choice = chooseUpgrade(request, route, service);
   if (choice.kind === "none")
     return { ...outcome, upgrade: { protocols: null, reason: choice.reason } };

@@ -8,8 +8,10 @@ export interface VersionedRequest {
     readonly connection: ConnectionInfo | null;
     readonly httpVersion?: string | null;
   };
-  readonly connectionField: string | null;
-  readonly transferEncoding: string | null;
+  readonly known: {
+    readonly connectionField: string | null;
+    readonly transferEncoding: string | null;
+  };
 }
 
 /** `2`, `1.1`, `1.0`, or `1` for HTTP/1.1 and 1.0, which Bun.serve does not distinguish; empty: unknown. */
@@ -18,7 +20,8 @@ export function httpVersionOf(request: VersionedRequest): string {
   if (stream.httpVersion != null) return stream.httpVersion;
   if (!listener.isMultiplexed) return "1";
   // RFC 9113 section 8.2.2 and RFC 9114 section 4.2 forbid them, and Bun refuses requests that have them.
-  if (request.connectionField !== null || request.transferEncoding !== null) return "1";
+  const { connectionField, transferEncoding } = request.known;
+  if (connectionField !== null || transferEncoding !== null) return "1";
   // An acceptor has read the client's ALPN, and the server behind it chooses h2 whenever the client offers it.
   const { connection } = stream;
   if (connection === null || listener.protocol === "http") return "";

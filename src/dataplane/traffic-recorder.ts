@@ -72,7 +72,7 @@ export interface RecordedRequest extends VersionedRequest {
   readonly method: string;
   readonly host: string;
   readonly target: string;
-  readonly userAgent: string | null;
+  readonly known: VersionedRequest["known"] & { readonly userAgent: string | null };
   readonly route: RecordedRoute | null;
   readonly otherServiceId: string | null;
   readonly targetId: string;
@@ -240,7 +240,7 @@ export class TrafficRecorder {
     record.scheme = request.listener.protocol;
     record.host = request.host;
     record.target = request.target;
-    record.user_agent = request.userAgent ?? "";
+    record.user_agent = request.known.userAgent ?? "";
     record.client = request.clientAddress();
     record.consumer = plugins?.consumer?.username ?? "";
     record.reasons =

@@ -94,15 +94,14 @@ const MAX_KNOWN_HOSTS = 1024;
 
 /** A cache of Host values: they repeat, and a check costs more than a lookup. */
 export class HostCache {
-  readonly #known = new Map<string, string | null>();
+  /** By Host value, as `normalizeHost`. What is not here yet must be normalized. */
+  readonly known = new Map<string, string | null>();
 
   /** As `normalizeHost`: null when it is not a valid authority. */
   normalize(raw: string): string | null {
-    const known = this.#known.get(raw);
-    if (known !== undefined) return known;
     const host = normalizeHost(raw);
-    if (this.#known.size >= MAX_KNOWN_HOSTS) this.#known.clear();
-    this.#known.set(raw, host);
+    if (this.known.size >= MAX_KNOWN_HOSTS) this.known.clear();
+    this.known.set(raw, host);
     return host;
   }
 }

@@ -61,6 +61,19 @@ const known = {
 
 export { known as KNOWN };
 
+/** Fields that the gateway itself reads, as sent; null: absent. Repeated fields are joined. */
+export interface KnownFields {
+  hostField: string | null;
+  connectionField: string | null;
+  transferEncoding: string | null;
+  contentLength: string | null;
+  upgrade: string | null;
+  cookie: string | null;
+  via: string | null;
+  cdnLoop: string | null;
+  userAgent: string | null;
+}
+
 export interface FieldName {
   /** As the client has sent it. */
   readonly sent: string;
@@ -93,32 +106,29 @@ export function fieldName(sent: string): FieldName {
   return name;
 }
 
-const SLOTS = 1024;
-const slots: (FieldName | undefined)[] = new Array(SLOTS).fill(undefined);
-const slotBytes: Uint8Array[] = new Array(SLOTS).fill(new Uint8Array(0));
+/** The last names by a hash of their bytes, for parsers that look a name up without a string of it. */
+export class NameSlots {
+  readonly names: (FieldName | undefined)[] = new Array(SLOTS).fill(undefined);
+  readonly bytes: Uint8Array[] = new Array(SLOTS).fill(NO_BYTES);
 
-/** The name in `bytes` from `start` to `end`. As `fieldName`, without a string for one of the last names. */
-export function fieldNameIn(bytes: Buffer, start: number, end: number): FieldName {
-  let hash = 0;
-  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] ?? 0)) | 0;
-  const slot = hash & (SLOTS - 1);
-  const known = slots[slot];
-  const size = end - start;
-  if (known?.sent.length === size) {
-    const sent = slotBytes[slot] ?? NONE;
-    let at = 0;
-    while (at < size && sent[at] === bytes[start + at]) at++;
-    if (at === size) return known;
+  /** The name in `bytes` from `start` to `end`, which is in no slot; it is in `slot` afterwards. */
+  fill(
+    slot: number,
+    bytes: Buffer,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): FieldName {
+    const name = fieldName(latin1(bytes, start, end));
+    if (end - start <= MAX_NAME_LENGTH) {
+      this.names[slot] = name;
+      this.bytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);
+    }
+    return name;
   }
-  const name = fieldName(latin1(bytes, start, end));
-  if (size <= MAX_NAME_LENGTH) {
-    slots[slot] = name;
-    slotBytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);
-  }
-  return name;
 }
 
-const NONE = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
+/** A power of two. */
+export const SLOTS = 1024;
 
 function handlingOf(name: string): Handling {
   const plain = hyphenated(name);

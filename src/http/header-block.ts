@@ -1,5 +1,5 @@
 // The header fields of a request in their order, with names as received; knows no connection and no particular field.
-import { type FieldName, fieldName } from "./field-name.ts";
+import { type FieldName, fieldName, type KnownFields } from "./field-name.ts";
 
 const NO_NAMES: FieldName[] = [];
 const NO_PLACES: FieldPlaces = { text: "", offsets: [], plainFrom: -1 };
@@ -19,11 +19,18 @@ export class HeaderBlock {
   /** Null: the fields are parts of a text. */
   readonly #values: readonly string[] | null;
   readonly #places: FieldPlaces;
+  /** Those that the gateway itself reads, where the parser has found them; see `readKnownFields`. */
+  readonly known: KnownFields | null;
   #record: Record<string, string> | null = null;
 
   /** Takes the arrays over. */
-  constructor(names: readonly FieldName[], values: readonly string[] | FieldPlaces) {
+  constructor(
+    names: readonly FieldName[],
+    values: readonly string[] | FieldPlaces,
+    known: KnownFields | null = null,
+  ) {
     this.names = names;
+    this.known = known;
     const isText = "text" in values;
     this.#values = isText ? null : values;
     this.#places = isText ? values : NO_PLACES;

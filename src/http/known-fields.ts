@@ -1,22 +1,19 @@
 // The header fields of a request that the gateway itself reads, found in one pass; knows no request.
-import { KNOWN } from "./field-name.ts";
+import { KNOWN, type KnownFields } from "./field-name.ts";
 import { type HeaderBlock, joined } from "./header-block.ts";
 
-/** As sent; null: absent. Repeated fields are joined. */
-export interface KnownFields {
-  hostField: string | null;
-  connectionField: string | null;
-  transferEncoding: string | null;
-  contentLength: string | null;
-  upgrade: string | null;
-  cookie: string | null;
-  via: string | null;
-  cdnLoop: string | null;
-  userAgent: string | null;
-}
-
-/** Sets the present ones in `into`, whose members must be null. */
-export function readKnownFields(fields: HeaderBlock, into: KnownFields): void {
+export function readKnownFields(fields: HeaderBlock): KnownFields {
+  const into: KnownFields = {
+    hostField: null,
+    connectionField: null,
+    transferEncoding: null,
+    contentLength: null,
+    upgrade: null,
+    cookie: null,
+    via: null,
+    cdnLoop: null,
+    userAgent: null,
+  };
   const { names } = fields;
   for (let at = 0; at < names.length; at++) {
     const name = names[at];
@@ -53,6 +50,7 @@ export function readKnownFields(fields: HeaderBlock, into: KnownFields): void {
         break;
     }
   }
+  return into;
 }
 
 const after = (before: string | null, lower: string, value: string): string =>

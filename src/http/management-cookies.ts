@@ -2,7 +2,7 @@
 import { type CookiePair, cookiePairs } from "./cookie.ts";
 
 /** Part of every name below. A field without it holds no cookie of the management API. */
-const STEM = "sluice_session";
+export const STEM = "sluice_session";
 
 /** The name in earlier versions, the same for all installations. Version 0.2 drops it: sessions last seven days. */
 const FORMER_NAME = STEM;

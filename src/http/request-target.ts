@@ -20,8 +20,8 @@ export interface RequestTarget {
   target: string;
 }
 
-/** What URL parsers change: dot segments, backslashes, characters that are always escaped. */
-const NOT_NORMAL = /\/\.|%2e|[\\"<>^`{}\x7f-\xff]/i;
+/** What URL parsers change: dot segments, backslashes, characters that are always escaped. See `normalTarget`. */
+export const NOT_NORMAL = /\/\.|%2e|[\\"<>^`{}\x7f-\xff]/i;
 /** Never in a target. A URL parser would drop them instead of refusing them. */
 const NOT_A_TARGET = /[\0-\x20#]/;
 

@@ -47,7 +47,7 @@ export class HeldBody {
     const stream = request.bodyStream ?? request.readBody(this.#options.patience)?.stream();
     if (stream === undefined) return false;
     request.bodyStream = through(stream);
-    if (changesLength) request.contentLength = null;
+    if (changesLength) request.known.contentLength = null;
     return true;
   }
 

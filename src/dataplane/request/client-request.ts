@@ -3,7 +3,9 @@ import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
 import { isGrpcContentType } from "../../http/grpc.ts";
 import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
 import type { HeaderBlock } from "../../http/header-block.ts";
-import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
+import type { KnownFields } from "../../http/field-name.ts";
+import { readKnownFields } from "../../http/known-fields.ts";
+import { STEM } from "../../http/management-cookies.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
 import { clientAddress } from "../../net/client-address.ts";
 import { type BodyReadLimits, ClientBody } from "../client-body.ts";
@@ -59,7 +61,7 @@ export interface EarlierAttempt {
  * The one object of a request. `read` parses the head; the phases add the rest. Times are
  * milliseconds of `performance.now()`, 0: it did not happen.
  */
-export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
+export class ClientRequest implements RouteSubject, RequestTarget {
   readonly stream: ClientStream;
   /** Before `read` the listener of the port; then the one at the port that serves the host. */
   listener: ListenerRuntime;
@@ -68,24 +70,17 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   readonly method: string;
   /** Without the cookies of the management API. */
   fields: HeaderBlock;
+  known: KnownFields;
 
   // Set by `read`.
 
+  /** The client's Host as sent; empty: none. */
+  rawHost = "";
   /** Lower case, without port. */
   host = "";
   path = "";
   query = "";
   target = "";
-  /** Header fields that the gateway itself reads, as sent; null: absent. */
-  hostField: string | null = null;
-  connectionField: string | null = null;
-  transferEncoding: string | null = null;
-  contentLength: string | null = null;
-  upgrade: string | null = null;
-  cookie: string | null = null;
-  via: string | null = null;
-  cdnLoop: string | null = null;
-  userAgent: string | null = null;
   /** Whether the client expects a gRPC response. */
   isGrpc = false;
 
@@ -164,7 +159,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   isCopy = false;
   #peer: string | null = null;
   #client: string | null = null;
-  #id: string | null = null;
+  /** The request id, if it exists; else empty. */
+  knownId = "";
 
   constructor(
     stream: ClientStream,
@@ -177,18 +173,24 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     this.worker = worker;
     this.method = stream.method;
     this.fields = stream.fields;
+    this.known = this.fields.known ?? readKnownFields(this.fields);
   }
 
   /** Parses the head; an error when it cannot be served (RFC 9112 sections 3.2 and 6). */
   read(): ProxyError | null {
-    readKnownFields(this.fields, this);
-    if (this.cookie !== null) this.#hideManagementCookies(this.cookie);
     const { listener, stream } = this;
-    const host = listener.hosts.normalize(this.hostField ?? "");
+    const { cookie, hostField, transferEncoding: coding, contentLength: length } = this.known;
+    this.rawHost = hostField ?? "";
+    if (cookie?.includes(STEM) === true) this.#hideManagementCookies(cookie);
+    const { hosts } = listener;
+    const host = hosts.known.get(this.rawHost) ?? hosts.normalize(this.rawHost);
     if (host === null) return failures.badRequest("the Host field is not valid");
-    const { transferEncoding: coding, contentLength: length } = this;
     // Bun joins repeated lengths, and does not check those of HTTP/2: an invalid value would go upstream.
-    if (coding === null ? !isLength(length) : coding !== "chunked" || length !== null)
+    if (
+      coding === null
+        ? length !== null && !LENGTH.test(length)
+        : coding !== "chunked" || length !== null
+    )
       return failures.badRequest("the request's framing is not valid");
     // CONNECT has no path and no response body: the target would see a tunnel where the gateway sees a request.
     if (this.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
@@ -207,16 +209,17 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   /** Removed here, so that nothing can forward them. */
   #hideManagementCookies(field: string): void {
     const cookie = this.generation.managementCookies.without(field);
-    if (cookie !== field) this.fields = this.fields.with("cookie", cookie);
-    this.cookie = cookie;
+    if (cookie === field) return;
+    this.fields = this.fields.with("cookie", cookie);
+    this.known = readKnownFields(this.fields);
   }
 
   /** The same request on a stream without a client, with the same client address. */
   copyFor(stream: ClientStream): ClientRequest {
     const { generation, worker, host, path, query, target } = this;
     const copy = new ClientRequest(stream, this.listener, { generation, worker });
-    readKnownFields(copy.fields, copy);
     copy.isCopy = true;
+    copy.rawHost = copy.known.hostField ?? "";
     Object.assign(copy, { host, path, query, target, route: this.route, isGrpc: this.isGrpc });
     copy.#peer = this.peerAddress();
     copy.#client = this.clientAddress();
@@ -246,24 +249,14 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     return this.listener.id;
   }
 
-  /** The client's Host as sent; empty: none. */
-  get rawHost(): string {
-    return this.hostField ?? "";
-  }
-
   /** The request id of logs and error pages; created on first use. */
   get id(): string {
-    this.#id ??= Bun.randomUUIDv7();
-    return this.#id;
+    if (this.knownId === "") this.knownId = Bun.randomUUIDv7();
+    return this.knownId;
   }
 
   set id(id: string) {
-    this.#id = id;
-  }
-
-  /** The id if it exists; else empty. */
-  get knownId(): string {
-    return this.#id ?? "";
+    this.knownId = id;
   }
 
   /** Whether the gateway, not a plugin, sends the id to target and client. */
@@ -284,14 +277,15 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
 
   header(name: string): string | null {
     // Access logs read it for each request.
-    if (name === "user-agent") return this.userAgent;
+    if (name === "user-agent") return this.known.userAgent;
     return this.fields.get(name);
   }
 
   /** Declared length of the body; -1: unknown, 0: none. */
   get declaredLength(): number {
-    if (this.transferEncoding !== null) return -1;
-    if (this.contentLength !== null) return Number(this.contentLength);
+    const { transferEncoding, contentLength } = this.known;
+    if (transferEncoding !== null) return -1;
+    if (contentLength !== null) return Number(contentLength);
     return this.stream.hasBody ? -1 : 0;
   }
 
@@ -305,7 +299,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
 
   /** Whether the whole body has arrived. */
   get isBodyRead(): boolean {
-    const { transferEncoding, contentLength, bodyStream } = this;
+    const { transferEncoding, contentLength } = this.known;
+    const { bodyStream } = this;
     const hasLength = contentLength !== null && contentLength !== "0";
     const hasBody = transferEncoding !== null || hasLength || bodyStream !== null;
     return !hasBody || this.clientBody?.isComplete === true;
@@ -396,5 +391,5 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   }
 }
 
-/** RFC 9110 section 8.6, with at most as many digits as a double represents exactly; null: absent. */
-const isLength = (text: string | null) => text === null || /^\d{1,15}$/.test(text);
+/** RFC 9110 section 8.6, with at most as many digits as a double represents exactly. */
+const LENGTH = /^\d{1,15}$/;

@@ -176,7 +176,7 @@ export function forward(request: ClientRequest): void {
   if (request.upstreamBodyLength !== null && isBodyTooLarge(request, request.upstreamBodyLength))
     return respondError(request, failures.bodyTooLarge);
   request.upstreamTarget = target;
-  if (request.upgrade === null) return new ProxyTransaction(request, route, service).begin();
+  if (request.known.upgrade === null) return new ProxyTransaction(request, route, service).begin();
   switchProtocols(request, route, service);
 }
 

@@ -24,10 +24,11 @@ export function chooseUpgrade(
   { route }: RouteRuntime,
   service: ServiceRuntime,
 ): UpgradeChoice {
-  const { upgrade, method, upstreamMethod, stream } = request;
+  const { method, upstreamMethod, stream } = request;
+  const { upgrade, connectionField } = request.known;
   if (!route.websocket) return none("the route passes no upgrades (websocket: false)");
   // The field counts only when Connection names it.
-  if (!connectionOptions(request.connectionField).includes("upgrade"))
+  if (!connectionOptions(connectionField).includes("upgrade"))
     return none("the field Connection does not name Upgrade");
   // RFC 6455 section 4.2.1.
   if (upgrade?.toLowerCase() === "websocket" && method === "GET") return WEBSOCKET;

@@ -14,20 +14,21 @@ import type { ClientRequest } from "../request/client-request.ts";
  * `upstreamBodyLength`; returns an error for an exceeded limit or a loop.
  */
 export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
-  const { listener } = request;
-  const { fields } = request;
+  const { listener, fields, edits, generation, known } = request;
   const { names } = fields;
-  const token = request.generation.loopToken;
-  const named = connectionOptions(request.connectionField);
-  const isTrusted = request.isFromTrustedProxy();
+  const { connectionField, cdnLoop } = known;
+  const named = connectionField === null ? NO_NAMES : connectionOptions(connectionField);
+  const isTrusted = listener.trustsAnyone && request.isFromTrustedProxy();
+  const sendsId = request.plugins === null ? listener.namesRequests : request.sendsId;
+  const passesAll = named.length === 0 && edits === null;
   let lines = "";
-  const { edits, sendsId } = request;
   // Those next to each other that are passed are one text.
   let from = 0;
   for (let at = 0; at < names.length; at++) {
     const name = names[at];
     if (name === undefined) continue;
     const { handling, lower } = name;
+    if (handling === "passed" && passesAll) continue;
     const isDropped =
       handling === "dropped" ||
       (sendsId && handling === "id") ||
@@ -46,12 +47,18 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const bytes = request.method.length + request.target.length + 14 + fields.size;
   if (names.length > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
-  const { cdnLoop: loop } = request;
-  if (loop !== null && namesLoop(loop, token)) return failures.loop;
+  if (cdnLoop !== null && namesLoop(cdnLoop, generation.loopToken)) return failures.loop;
   if (edits !== null) lines += edits.lines();
-  if (sendsId && edits?.replaces("x-request-id") !== true) lines += idLine(request, isTrusted);
-  request.upstreamFields = lines + ownFields(request, token);
-  return frameBody(request);
+  if (sendsId && edits?.replaces("x-request-id") !== true) {
+    if (isTrusted) useGivenId(request);
+    lines += `x-request-id: ${request.id}\r\n`;
+  }
+  request.upstreamFields = lines + ownFields(request, isTrusted);
+  const hasFraming = known.transferEncoding !== null || known.contentLength !== null;
+  const mayHaveBody = hasFraming || request.stream.hasBody || request.bodyBytes !== null;
+  if (mayHaveBody || edits !== null) return frameBody(request);
+  request.upstreamBodyLength = null;
+  return null;
 }
 
 /** Whether trailers of the client follow the body. What plugins make of that is another one: they may hold a checksum. */
@@ -69,8 +76,8 @@ export function upstreamTrailers(request: ClientRequest, trailers: FieldPairs): 
 }
 
 /** Targets may merge them with the header fields (RFC 9110 section 6.5.1): so none that the gateway drops, sets or replaces there. */
-function trailerRule({ connectionField, edits }: ClientRequest): (name: string) => boolean {
-  const named = connectionOptions(connectionField);
+function trailerRule({ known, edits }: ClientRequest): (name: string) => boolean {
+  const named = connectionOptions(known.connectionField);
   return (name) =>
     fieldName(name).handling === "passed" &&
     edits?.replaces(name) !== true &&
@@ -85,39 +92,37 @@ function trailerLine(request: ClientRequest): string {
   return listed === null ? "" : `trailer: ${listed}\r\n`;
 }
 
+const NO_NAMES: readonly string[] = [];
+
 /** Safe in logs, pages and header fields. */
 const ID = /^[\w.~+/=:@-]{1,128}$/;
 
-/** The request's id. Only a trusted proxy may set it: other clients could make two requests look like one. */
-function idLine(request: ClientRequest, isTrusted: boolean): string {
-  const given = isTrusted ? request.fields.get("x-request-id") : null;
+/** The id that a trusted proxy has sent. Other clients could make two requests look like one. */
+function useGivenId(request: ClientRequest): void {
+  const given = request.fields.get("x-request-id");
   if (given !== null && ID.test(given)) request.id = given;
-  return `x-request-id: ${request.id}\r\n`;
 }
 
 /**
  * The gateway's header fields about the client and itself. Connection does not apply to them: through a trusted proxy that
  * forwards it, a client could make the target mistake the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
  */
-function ownFields(request: ClientRequest, token: string): string {
-  const isReplaced = request.edits?.replaces("client-cert") === true;
-  const certificate = isReplaced ? "" : (request.stream.connection?.clientCertificateField ?? "");
-  const isTrusted = request.isFromTrustedProxy();
+function ownFields(request: ClientRequest, isTrusted: boolean): string {
+  const { listener, known, generation, edits, stream } = request;
+  const isReplaced = edits?.replaces("client-cert") === true;
+  const certificate = isReplaced ? "" : (stream.connection?.clientCertificateField ?? "");
   const chain = isTrusted ? before(request.header("x-forwarded-for")) : "";
   const peer = request.peerAddress();
-  const client = request.clientAddress();
-  const host = request.clientHost();
-  return `${certificate}x-forwarded-for: ${chain}${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${connectionFields(request, isTrusted)}${hopFields(request, token)}`;
+  const client = listener.trustsAnyone ? request.clientAddress() : peer;
+  const host = isTrusted ? request.clientHost() : request.rawHost;
+  const ofConnection = isTrusted ? trustedFields(request) : listener.upstreamFields;
+  const { via, cdnLoop } = known;
+  const hops = via === null && cdnLoop === null ? generation.hopFields : hopFields(request);
+  return `${certificate}x-forwarded-for: ${chain}${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${ofConnection}${hops}`;
 }
 
-const connectionFields = (request: ClientRequest, isTrusted: boolean): string =>
-  isTrusted ? trustedFields(request) : request.listener.upstreamFields;
-
-/** Constant for requests without Via and CDN-Loop. */
-function hopFields({ via, cdnLoop, generation }: ClientRequest, token: string): string {
-  if (via === null && cdnLoop === null) return generation.hopFields;
-  return `via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${token}\r\n`;
-}
+const hopFields = ({ known: { via, cdnLoop }, generation }: ClientRequest): string =>
+  `via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${generation.loopToken}\r\n`;
 
 /** The existing list, to append to. */
 const before = (value: string | null) => (value === null ? "" : `${value}, `);
@@ -149,7 +154,8 @@ function trustedFields(request: ClientRequest): string {
 
 /** RFC 9112 section 6: Transfer-Encoding or Content-Length announces a body; HTTP/2 needs neither. */
 function bodyLengthOf(request: ClientRequest): number | null {
-  const { transferEncoding, contentLength, stream } = request;
+  const { known, stream } = request;
+  const { transferEncoding, contentLength } = known;
   if (transferEncoding !== null) return -1;
   if (contentLength !== null) return contentLength === "0" ? null : Number(contentLength);
   return stream.hasBody ? -1 : null;
@@ -161,15 +167,17 @@ export function requestHead(
   host: string,
   connection: "keep" | "close" | { readonly upgrade: string },
 ): string {
-  const method = request.upstreamMethod;
-  const grpc = request.callsGrpc ? deadlineField(request) : "";
-  const trailers = request.upstreamBodyLength === -1 ? trailerLine(request) : "";
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${trailers}${expectation(request)}${connectionLines(connection)}\r\n`;
+  const { edits, upstreamBodyLength: length, stream } = request;
+  const method = edits === null ? request.method : edits.method;
+  const grpc =
+    (request.isGrpc || edits !== null) && request.callsGrpc ? deadlineField(request) : "";
+  const framing = length === null && method === "GET" ? "" : framingLine(method, length);
+  // The target decides whether the client sends its body.
+  const expect = length !== null && stream.awaitsContinue ? "expect: 100-continue\r\n" : "";
+  const trailers = length === -1 ? trailerLine(request) : "";
+  const follows = connection === "keep" ? "" : connectionLines(connection);
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing}${trailers}${expect}${follows}\r\n`;
 }
-
-/** The target decides whether the client sends its body. */
-const expectation = ({ stream, upstreamBodyLength }: ClientRequest): string =>
-  stream.awaitsContinue && upstreamBodyLength !== null ? "expect: 100-continue\r\n" : "";
 
 /** How much of the client's deadline is left for this attempt. */
 function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
@@ -179,13 +187,12 @@ function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
 }
 
 /** What follows the exchange. */
-function connectionLines(connection: Parameters<typeof requestHead>[2]): string {
-  if (connection === "keep") return "";
-  if (connection === "close") return "connection: close\r\n";
-  return `connection: Upgrade\r\nupgrade: ${connection.upgrade}\r\n`;
-}
+const connectionLines = (connection: "close" | { readonly upgrade: string }): string =>
+  connection === "close"
+    ? "connection: close\r\n"
+    : `connection: Upgrade\r\nupgrade: ${connection.upgrade}\r\n`;
 
-function framing(method: string, bodyLength: number | null): string {
+function framingLine(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {
     // RFC 9110 section 8.6: an explicit 0 for methods that usually have a body.
     return method === "POST" || method === "PUT" || method === "PATCH"

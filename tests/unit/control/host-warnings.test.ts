@@ -20,7 +20,12 @@ test.each([
   ["no certificate that could be replaced", configOf("https", []), "0\n", 0],
   ["only certificates that are switched off", configOf("https", [false]), "0\n", 0],
   ["no https listener", configOf("http", [true]), "0\n", 0],
-  ["an https listener that is switched off", configOf("https", [true], { enabled: false }), "0\n", 0],
+  [
+    "an https listener that is switched off",
+    configOf("https", [true], { enabled: false }),
+    "0\n",
+    0,
+  ],
   ["our own engine", configOf("https", [true], { engine: "sluice" }), "0\n", 0],
   ["the full engine", configOf("https", [true], { engine: "full" }), "0\n", 1],
 ] as const)("%s", (_why, config, setting, count) => {

@@ -1,7 +1,13 @@
 // Reads the head of an HTTP/1.1 request, strictly (RFC 9112): what servers read differently is refused; knows no socket.
-import { type FieldName, fieldNameIn, KNOWN } from "../../../http/field-name.ts";
+import {
+  type FieldName,
+  KNOWN,
+  type KnownFields,
+  NameSlots,
+  SLOTS,
+} from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
-import { normalTarget } from "../../../http/request-target.ts";
+import { normalTarget, NOT_NORMAL } from "../../../http/request-target.ts";
 import { latin1 } from "../../../http/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 
@@ -53,11 +59,16 @@ export class HeadReader {
 
   /** `bytes`: all of the head that has arrived, and perhaps more; null: it is not complete. */
   read(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
+    if (this.#scanned > 0) return this.#readOn(bytes, maxBytes);
+    const parts = partsOf(bytes, maxBytes);
+    if (parts === null) return this.#readOn(bytes, maxBytes);
+    this.size = parts.size;
+    return requestOf(parts);
+  }
+
+  /** Not a whole and valid head, when it was looked at last. */
+  #readOn(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
     const begin = this.#scanned;
-    if (begin === 0) {
-      const head = this.#parse(bytes, maxBytes);
-      if (head !== null) return head;
-    }
     // The empty line may have begun before.
     const from = Math.max(0, begin - 3);
     let text = latin1(bytes, from, from + USUAL_HEAD_BYTES);
@@ -71,23 +82,11 @@ export class HeadReader {
       this.#scanned = bytes.length;
       return this.#partOfHead(text, bytes, maxBytes);
     }
-    const head = begin === 0 ? null : this.#parse(bytes, maxBytes);
-    if (head !== null) return head;
-    this.#reset(size);
-    return problemOf(latin1(bytes, 0, size));
-  }
-
-  #parse(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
-    const parts = partsOf(bytes, maxBytes);
-    if (parts === null) return null;
-    this.#reset(parts.size);
-    return requestOf(parts);
-  }
-
-  #reset(size: number): void {
     this.#scanned = 0;
     this.#isLineKnown = false;
-    this.size = size;
+    const parts = begin === 0 ? null : partsOf(bytes, maxBytes);
+    this.size = parts === null ? size : parts.size;
+    return parts === null ? problemOf(latin1(bytes, 0, size)) : requestOf(parts);
   }
 
   /** What no further byte makes valid is refused at once. `text`: what is new. */
@@ -113,7 +112,6 @@ interface HeadParts {
   readonly text: string;
   /** Bytes, with the empty line. */
   readonly size: number;
-  readonly methodEnd: number;
   readonly lineEnd: number;
   readonly names: readonly FieldName[];
   readonly offsets: readonly number[];
@@ -141,19 +139,28 @@ const COLON = 58;
 /** After the target. */
 const VERSION = Buffer.from(" HTTP/1.");
 
+/** The names of one thread's clients. */
+const slots = new NameSlots();
+
+/** Where the request line ends; -1: it is not whole, or not valid. */
+function lineEndOf(bytes: Buffer, end: number): number {
+  let at = 0;
+  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at++;
+  const target = at + 1;
+  if (at === 0 || bytes[at++] !== SPACE) return -1;
+  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TARGET) !== 0) at++;
+  if (at === target) return -1;
+  for (let in_ = 0; in_ < VERSION.length; in_++) if (bytes[at++] !== VERSION[in_]) return -1;
+  const minor = bytes[at++];
+  return minor === 48 || minor === 49 ? at : -1;
+}
+
 /** Request line and fields, with CRLF and nothing else at the end of each line; null: not whole, not valid, or longer. */
 function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
   const end = Math.min(bytes.length, maxBytes);
-  let at = 0;
-  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at++;
-  const methodEnd = at;
-  if (at === 0 || bytes[at++] !== SPACE) return null;
-  while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TARGET) !== 0) at++;
-  if (at === methodEnd + 1) return null;
-  for (let in_ = 0; in_ < VERSION.length; in_++) if (bytes[at++] !== VERSION[in_]) return null;
-  const minor = bytes[at++];
-  if (minor !== 48 && minor !== 49) return null;
-  const lineEnd = at;
+  const lineEnd = lineEndOf(bytes, end);
+  if (lineEnd < 0) return null;
+  let at = lineEnd;
   const names: FieldName[] = [];
   const offsets: number[] = [];
   let isPlain = true;
@@ -161,10 +168,20 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
     if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
     at += 2;
     const nameStart = at;
-    while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at++;
+    let hash = 0;
+    for (; at < end; at++) {
+      const byte = bytes[at] ?? 0;
+      if (((CLASSES[byte] ?? 0) & TOKEN) === 0) break;
+      hash = (Math.imul(hash, 31) + byte) | 0;
+    }
     if (at === nameStart) break;
     if (at >= end || bytes[at] !== COLON) return null;
-    names.push(fieldNameIn(bytes, nameStart, at));
+    const slot = hash & (SLOTS - 1);
+    const known = slots.bytes[slot];
+    let same = known?.length === at - nameStart ? nameStart : at + 1;
+    while (same < at && known?.[same - nameStart] === bytes[same]) same++;
+    const name = same === at ? slots.names[slot] : undefined;
+    names.push(name ?? slots.fill(slot, bytes, { start: nameStart, end: at }));
     at++;
     if (bytes[at] === SPACE) at++;
     else isPlain = false;
@@ -180,8 +197,7 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
   if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
   const size = at + 2;
   const text = latin1(bytes, 0, size);
-  const plainFrom = isPlain ? lineEnd + 2 : -1;
-  return { text, size, methodEnd, lineEnd, names, offsets, plainFrom };
+  return { text, size, lineEnd, names, offsets, plainFrom: isPlain ? lineEnd + 2 : -1 };
 }
 
 /** A whole head as latin1, with its empty line. An error when it is no request that the gateway may serve. */
@@ -191,111 +207,149 @@ export const parseRequestHead = (text: string): RequestHead | ProxyError => {
 };
 
 function requestOf(parts: HeadParts): RequestHead | ProxyError {
-  const { text, methodEnd, lineEnd, names } = parts;
-  const method = text.slice(0, methodEnd);
-  const target = text.slice(methodEnd + 1, lineEnd - 9);
+  const { text, lineEnd } = parts;
   const isHttp11 = text.charCodeAt(lineEnd - 1) === 49;
-  const framing = new Framing();
-  let fields = new HeaderBlock(names, parts);
-  for (let at = 0; at < names.length; at++) {
-    const known = names[at]?.known ?? 0;
-    if (known !== 0) framing.add(known, fields.valueAt(at));
-  }
-  const problem = framing.problem(isHttp11);
-  if (problem !== null) return failures.badRequest(problem);
-  const { host, options, length, coding, upgrade } = framing;
+  const known = fieldsIn(parts);
+  if (typeof known === "string") return failures.badRequest(known);
+  const { hostField, connectionField, contentLength, transferEncoding, expect, te } = known;
+  const isChunked = transferEncoding !== null;
+  if (isChunked && contentLength !== null)
+    return failures.badRequest("the request has Transfer-Encoding and Content-Length");
+  if (isChunked && !isHttp11) return failures.badRequest("HTTP/1.0 has no Transfer-Encoding");
+  if (hostField === null && isHttp11) return failures.badRequest("the request has no Host field");
+  const methodEnd = text.indexOf(" ");
+  const method = text.slice(0, methodEnd);
+  const sent = text.slice(methodEnd + 1, lineEnd - 9);
+  let fields = new HeaderBlock(parts.names, parts, known);
   // Servers that read one of several cookie fields would see other cookies than plugins do.
-  if (framing.cookies > 1) fields = fields.with("cookie", fields.get("cookie"));
-  let origin = target;
-  if (target.charCodeAt(0) !== 47) {
-    const absolute = ABSOLUTE.exec(target);
-    const isOfServer = target === "*" && method === "OPTIONS";
-    if (absolute === null && !isOfServer && method !== "CONNECT")
-      return failures.badRequest("the request target is not valid");
-    if (absolute !== null) {
-      // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the whole server.
-      const [, authority = "", path = method === "OPTIONS" ? "*" : "/"] = absolute;
-      // RFC 9110 section 4.2.4: user information would show another name than the one that is meant.
-      if (authority === "" || authority.includes("@"))
-        return failures.badRequest("the request target is not valid");
-      origin = path.startsWith("?") ? `/${path}` : path;
-      // RFC 9112 section 3.2.2: it replaces Host.
-      if (authority !== host) fields = fields.with("host", authority);
-    }
-  }
+  if (known.cookies > 1) fields = fields.with("cookie", known.cookie);
+  let target = sent;
+  if (sent.charCodeAt(0) !== 47) {
+    const other = otherForm(sent, method);
+    if (other === null) return failures.badRequest("the request target is not valid");
+    target = other.target;
+    // RFC 9112 section 3.2.2: it replaces Host.
+    if (other.authority !== null && other.authority !== hostField)
+      fields = fields.with("host", other.authority);
+  } else if (NOT_NORMAL.test(sent)) target = normalTarget(sent);
+  const bodyLength = isChunked ? CHUNKED : contentLength === null ? 0 : Number(contentLength);
+  const options = connectionField === null ? NO_OPTIONS : optionsOf(connectionField);
   return {
     method,
-    target: origin === "*" ? origin : normalTarget(origin),
+    target,
     httpVersion: isHttp11 ? "1.1" : "1.0",
     fields,
-    bodyLength: coding ? CHUNKED : length,
+    bodyLength,
     keepsAlive: !options.includes("close") && (isHttp11 || options.includes("keep-alive")),
-    expectsContinue: framing.expectsContinue && isHttp11 && (coding || length > 0),
-    takesTrailers: framing.takesTrailers && isHttp11,
-    upgrade: isHttp11 && options.includes("upgrade") ? upgrade : null,
+    expectsContinue: expect?.toLowerCase() === "100-continue" && isHttp11 && bodyLength !== 0,
+    takesTrailers: te !== null && isHttp11 && TRAILERS.test(te),
+    upgrade: isHttp11 && options.includes("upgrade") ? known.upgrade : null,
   };
+}
+
+/** A target that is no path: absolute form (RFC 9112 section 3.2.2), `*`, or that of CONNECT; null: not valid. */
+function otherForm(
+  sent: string,
+  method: string,
+): { readonly target: string; readonly authority: string | null } | null {
+  const absolute = ABSOLUTE.exec(sent);
+  if (absolute === null) {
+    if (sent === "*" && method === "OPTIONS") return { target: sent, authority: null };
+    return method === "CONNECT" ? { target: normalTarget(sent), authority: null } : null;
+  }
+  // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the whole server.
+  const [, authority = "", path = method === "OPTIONS" ? "*" : "/"] = absolute;
+  // RFC 9110 section 4.2.4: user information would show another name than the one that is meant.
+  if (authority === "" || authority.includes("@")) return null;
+  if (path === "*") return { target: path, authority };
+  return { target: normalTarget(path.startsWith("?") ? `/${path}` : path), authority };
 }
 
 const NO_OPTIONS: readonly string[] = [];
 
-/** The fields about the message and its connection. */
-class Framing {
-  host: string | null = null;
-  length = 0;
-  coding = false;
-  options = NO_OPTIONS;
-  upgrade: string | null = null;
-  expectsContinue = false;
-  takesTrailers = false;
-  cookies = 0;
-  #hasLength = false;
-  #problem: string | null = null;
+/** The fields about the message and its connection, with those that the request path reads. */
+interface HeadFields extends KnownFields {
+  expect: string | null;
+  te: string | null;
+  cookies: number;
+}
 
-  add(known: number, value: string): void {
-    switch (known) {
-      case KNOWN.host:
-        if (this.host !== null) this.#problem = "the request has two Host fields";
-        this.host = value;
-        break;
-      case KNOWN.connection:
-        this.options = [...this.options, ...optionsOf(value)];
-        break;
-      case KNOWN["content-length"]:
-        if (this.#hasLength) this.#problem = "the request has two Content-Length fields";
-        else if (!LENGTH.test(value))
-          this.#problem = "the request's Content-Length is not a number";
-        this.#hasLength = true;
-        this.length = Number(value);
-        break;
-      case KNOWN["transfer-encoding"]:
-        if (this.coding) this.#problem = "the request has two Transfer-Encoding fields";
-        // Any other coding is one that the target may understand and the gateway does not.
-        else if (value.toLowerCase() !== "chunked")
-          this.#problem = "the request's transfer coding is not supported";
-        this.coding = true;
-        break;
-      case KNOWN.cookie:
-        this.cookies++;
-        break;
-      case KNOWN.upgrade:
-        this.upgrade = this.upgrade === null ? value : `${this.upgrade}, ${value}`;
-        break;
-      case KNOWN.expect:
-        this.expectsContinue = value.toLowerCase() === "100-continue";
-        break;
-      case KNOWN.te:
-        this.takesTrailers ||= TRAILERS.test(value);
-        break;
+/** A text: what is wrong with them. */
+function fieldsIn({ text, names, offsets }: HeadParts): HeadFields | string {
+  const found = noFields();
+  for (let at = 0; at < names.length; at++) {
+    const known = names[at]?.known ?? 0;
+    if (known === 0) continue;
+    const value = text.slice(offsets[2 * at], offsets[2 * at + 1]);
+    if (known === KNOWN.host) {
+      if (found.hostField !== null) return "the request has two Host fields";
+      found.hostField = value;
+    } else if (known === KNOWN["user-agent"]) found.userAgent = list(found.userAgent, value);
+    else if (known === KNOWN.cookie) {
+      found.cookie = found.cookie === null ? value : `${found.cookie}; ${value}`;
+      found.cookies++;
+    } else {
+      const problem = addField(found, known, value);
+      if (problem !== null) return problem;
     }
   }
+  return found;
+}
 
-  problem(isHttp11: boolean): string | null {
-    if (this.#problem !== null) return this.#problem;
-    if (this.coding && this.#hasLength)
-      return "the request has Transfer-Encoding and Content-Length";
-    if (this.coding && !isHttp11) return "HTTP/1.0 has no Transfer-Encoding";
-    return this.host === null && isHttp11 ? "the request has no Host field" : null;
+const noFields = (): HeadFields => ({
+  hostField: null,
+  connectionField: null,
+  transferEncoding: null,
+  contentLength: null,
+  upgrade: null,
+  cookie: null,
+  via: null,
+  cdnLoop: null,
+  userAgent: null,
+  expect: null,
+  te: null,
+  cookies: 0,
+});
+
+/** RFC 9110 section 5.3. */
+const list = (before: string | null, value: string): string =>
+  before === null ? value : `${before}, ${value}`;
+
+/** Those that few requests have. */
+function addField(found: HeadFields, known: number, value: string): string | null {
+  switch (known) {
+    case KNOWN.connection:
+      found.connectionField = list(found.connectionField, value);
+      break;
+    case KNOWN["content-length"]:
+      if (found.contentLength !== null) return "the request has two Content-Length fields";
+      if (!LENGTH.test(value)) return "the request's Content-Length is not a number";
+      found.contentLength = value;
+      break;
+    case KNOWN["transfer-encoding"]:
+      if (found.transferEncoding !== null) return "the request has two Transfer-Encoding fields";
+      // Any other coding is one that the target may understand and the gateway does not.
+      if (value.toLowerCase() !== "chunked")
+        return "the request's transfer coding is not supported";
+      found.transferEncoding = value;
+      break;
+    case KNOWN.upgrade:
+      found.upgrade = list(found.upgrade, value);
+      break;
+    case KNOWN.via:
+      found.via = list(found.via, value);
+      break;
+    case KNOWN["cdn-loop"]:
+      found.cdnLoop = list(found.cdnLoop, value);
+      break;
+    case KNOWN.expect:
+      found.expect = value;
+      break;
+    case KNOWN.te:
+      found.te = list(found.te, value);
+      break;
   }
+  return null;
 }
 
 function optionsOf(value: string): string[] {
