@@ -13,6 +13,15 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+/** Those of one connection, which HTTP/2 does not have (RFC 9113 section 8.2.2). */
+export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
 const NONE: readonly string[] = [];
 
 /**

@@ -2,6 +2,7 @@
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Readable } from "node:stream";
 import type { WebSocketHandler } from "bun";
+import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { HeaderBlock } from "../../http/header-block.ts";
 import { bufferRelease } from "../buffer-release.ts";
 import type { BodySource } from "../client-body.ts";
@@ -22,15 +23,6 @@ const FEATURES = { hasTrailers: true, readsTrailers: false, keepsLength: true, h
 /** Error codes of RFC 9113 section 7. */
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
-
-/** RFC 9113 section 8.2.2: HTTP/2 has no fields of a connection. */
-const CONNECTION_FIELDS = [
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-];
 
 /** The connection of a stream. */
 export interface StreamConnection {
@@ -271,7 +263,7 @@ function fieldsOf(pairs: FieldPairs): OutgoingHttpHeaders {
   for (const [sent, value] of pairs) {
     const name = sent.toLowerCase();
     // Fields of a connection and pseudo fields are not valid here.
-    if (name.startsWith(":") || CONNECTION_FIELDS.includes(name)) continue;
+    if (name.startsWith(":") || CONNECTION_FIELDS.has(name)) continue;
     const known = fields[name];
     fields[name] =
       known === undefined ? value : Array.isArray(known) ? [...known, value] : [known, value];

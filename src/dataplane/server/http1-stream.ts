@@ -7,6 +7,7 @@ import { bufferRelease } from "../buffer-release.ts";
 import { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
 import type { FieldPairs } from "../../http/fields.ts";
@@ -18,7 +19,7 @@ import type {
   OutgoingHead,
 } from "./client-stream.ts";
 import { normalTarget } from "../../http/request-target.ts";
-import { linesOf, OWN_FIELDS, trailerLine, upgradeLines } from "./http1/response-writer.ts";
+import { linesOf, trailerLine, upgradeLines } from "./http1/response-writer.ts";
 import { PulledBody } from "./full-http2.ts";
 
 /** The connection of a request. */
@@ -193,7 +194,7 @@ export class Http1Stream implements ClientStream {
     const reason = process.getBuiltinModule("node:http").STATUS_CODES[status] ?? "";
     let fields = "";
     for (const [name, value] of headers) {
-      if (OWN_FIELDS.has(name) || (status === 204 && name === "content-length")) continue;
+      if (CONNECTION_FIELDS.has(name) || (status === 204 && name === "content-length")) continue;
       fields += `${name}: ${value}\r\n`;
     }
     if (!headers.has("date")) fields += `date: ${new Date().toUTCString()}\r\n`;

@@ -1,5 +1,6 @@
 // The header list of an HTTP/2 request as the request path needs it, checked again by RFC 9113 section 8; knows no stream.
 
+import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { normalTarget } from "../../http/request-target.ts";
 
 export interface RequestFields {
@@ -17,14 +18,6 @@ const NOT_A_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 const NOT_A_NAME = /[^!#$%&'*+\-.^_`|~0-9a-z]/;
 /** Methods are case-sensitive (RFC 9110 section 9.1): a target that reads `get` as GET would pass rules on methods. */
 const LOWER_CASE = /[a-z]/;
-/** RFC 9113 section 8.2.2. */
-const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
 /** Null for a malformed request, which is a stream error (RFC 9113 section 8.1.1). */
 export function readRequestFields(raw: readonly string[]): RequestFields | null {
   // Without a prototype: clients name fields as they like.

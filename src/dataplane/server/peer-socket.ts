@@ -39,12 +39,14 @@ const MAX_LINGER_MS = 30_000;
 /** One buffer for all short messages: a turn's only user, because writes copy what the kernel does not take. */
 const scratch = Buffer.allocUnsafeSlow(65_536);
 
+const NO_USER: SocketUser = { received() {}, drained() {}, ended() {}, closed() {} };
+
 const NO_PIECES: readonly Uint8Array[] = [];
 const NOTHING = new Uint8Array(0);
 
 export class PeerSocket implements SocketOwner {
   readonly #socket: RawSocket;
-  readonly #user: SocketUser;
+  #user: SocketUser;
   /** What the kernel has not taken; null: nothing. */
   #held: Uint8Array[] | null = null;
   #heldBytes = 0;
@@ -60,8 +62,14 @@ export class PeerSocket implements SocketOwner {
   #finishedAt = 0;
   #readAt = 0;
 
-  constructor(socket: RawSocket, user: SocketUser) {
+  /** Without a user: `handOver` must follow at once. */
+  constructor(socket: RawSocket, user: SocketUser = NO_USER) {
     this.#socket = socket;
+    this.#user = user;
+  }
+
+  /** The events that follow are another one's. */
+  handOver(user: SocketUser): void {
     this.#user = user;
   }
 
@@ -106,16 +114,18 @@ export class PeerSocket implements SocketOwner {
         scratch.set(piece, end);
         end += piece.byteLength;
       }
-      this.#writeScratch(end);
+      this.writeCopy(scratch, end);
     }
     for (; at < pieces.length; at++) this.write(pieces[at] ?? NOTHING);
     return this.#held === null;
   }
 
-  #writeScratch(end: number): void {
-    if (this.#endsWriting || this.#isClosed) return;
-    const written = this.#held === null ? this.#socket.write(scratch, 0, end) : 0;
-    if (written >= 0 && written < end) this.#hold(Buffer.from(scratch.subarray(written, end)));
+  /** Writes the first bytes of a buffer that the caller uses again. As `write`. */
+  writeCopy(bytes: Buffer, size: number): boolean {
+    if (this.#endsWriting || this.#isClosed) return true;
+    const written = this.#held === null ? this.#socket.write(bytes, 0, size) : 0;
+    if (written < 0 || written === size) return true;
+    return this.#hold(Buffer.from(bytes.subarray(written, size)));
   }
 
   #hold(bytes: Uint8Array): false {

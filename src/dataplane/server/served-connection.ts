@@ -22,6 +22,8 @@ export interface ConnectionOwner {
   bounds(): ConnectionBounds;
   /** Logs that the client is refused. */
   refused(reason: string): void;
+  /** Another protocol has begun on the socket: the connection is the other one from now on. */
+  replaced(by: ServedConnection): void;
   /** The last call. */
   closed(): void;
 }
@@ -33,8 +35,8 @@ export interface ServedConnection {
   readonly info: ConnectionInfo;
   /** Whether the connection ends with its current requests. */
   isGoingAway: boolean;
-  /** Whether a request or upgraded connection is served. */
-  readonly isBusy: boolean;
+  /** Requests and upgraded connections in progress. */
+  readonly pending: number;
   /** Whether the kernel has all that the client is to get. */
   readonly isServed: boolean;
   /** `buffered`: what the client has sent so far. */

@@ -90,9 +90,9 @@ export class SocketListener implements HttpListener {
 
   /** Requests and WebSockets in progress. */
   get pending(): number {
-    let pending = 0;
-    for (const { isBusy } of this.#connections) if (isBusy) pending++;
-    return pending;
+    let requests = 0;
+    for (const { pending } of this.#connections) requests += pending;
+    return requests;
   }
 
   /** Connections whose client certificate was verified with other settings end with their current requests. */
@@ -250,22 +250,31 @@ export class SocketListener implements HttpListener {
   ): ServedConnection {
     const { serve, refused, planFor } = this.#context;
     const listener = () => planFor(info.serverName).listener;
-    const connection = open(socket, {
+    let connection = open(socket, {
       info,
       serve,
       listener,
       bounds: () => this.#bounds(listener()),
       refused: (reason) => refused(reason, info.address),
+      replaced: (by) => {
+        this.#connections.delete(connection);
+        connection = by;
+        this.#connected(by);
+      },
       closed: () => {
         this.#connections.delete(connection);
         slot.release();
         this.#stopIfEmpty();
       },
     });
+    this.#connected(connection);
+    return connection;
+  }
+
+  #connected(connection: ServedConnection): void {
     this.#connections.add(connection);
     this.#startTimer();
     if (this.#isGoingAway) connection.isGoingAway = true;
-    return connection;
   }
 
   /** Closes the connection of a CA, which has seen all that it wants. */

@@ -1,18 +1,10 @@
 // Translates heads between HTTP/1.1 text and HTTP/2 fields, strictly (RFC 9113 section 8); knows no stream.
+import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import { type ResponseHead, valueBetween } from "./response-head.ts";
 import type { HeadCache } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
-
-/** RFC 9113 section 8.2.2: what only HTTP/1.1 connections have. */
-const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 /** A lower-case token (RFC 9113 section 8.2.1). */
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;

@@ -91,16 +91,31 @@ describe("an upgrade that is none", () => {
   });
 });
 
-describe("HTTP/2 in cleartext is not spoken", () => {
+describe("HTTP/2 in cleartext", () => {
   const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   /** SETTINGS, then HEADERS of `GET /smuggled` (RFC 9113 section 6.2, with literals of RFC 7541). */
   const FRAMES = "\0\0\0\x04\0\0\0\0\0" + "\0\0\x03\x01\x05\0\0\0\x01\x82\x84\x86";
 
   test.each([PREFACE, `${PREFACE}${FRAMES}`, `${PREFACE}${SMUGGLED}`])(
-    "its preface is refused, with all that follows: %j",
+    "where it is off, its preface is refused, with all that follows: %j",
     async (bytes) => {
-      const seen = await scene.probe(bytes, { answers: 2 });
+      const without = await startLenientScene({ listener: { engine: "sluice", http2: false } });
+      const seen = await without.probe(bytes, { answers: 2 });
       expect(seen).toMatchObject({ ...refused("505"), isClosed: true });
+      await without.stop();
+    },
+  );
+
+  test("no HTTP/1.1 follows its preface", async () => {
+    const seen = await scene.probe(`${PREFACE}${SMUGGLED}`, { answers: 2 });
+    expect(seen).toMatchObject({ lines: [], ambiguous: [], canary: "200 /canary", isClosed: true });
+  });
+
+  test.each([`\r\n${PREFACE}`, `${SMUGGLED}${PREFACE}`])(
+    "it begins with nothing else: %j",
+    async (bytes) => {
+      const seen = await scene.probe(`${bytes}${FRAMES}`, { answers: 2 });
+      expect(seen.received).toContain("HTTP/1.1 505 ");
     },
   );
 

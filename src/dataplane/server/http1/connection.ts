@@ -5,6 +5,8 @@ import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
 import type { SwitchedClient } from "../client-stream.ts";
+import { Http2Connection } from "../http2/connection.ts";
+import { beginsWithPreface } from "../http2/frames.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
 import { altSvcLine, type ConnectionOwner, type ServedConnection } from "../served-connection.ts";
 import { ByteQueue } from "./byte-queue.ts";
@@ -44,6 +46,10 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
   #isRunning = false;
   /** Nothing more is read as a request. */
   #isOver = false;
+  /** Nothing was read yet. */
+  #mayBecomeHttp2 = true;
+  /** The socket is another's: HTTP/2 follows. */
+  #isLeft = false;
   /** After 101. */
   #switched: SwitchedClient | null = null;
   #hasRequests = false;
@@ -67,6 +73,10 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
   get isBusy(): boolean {
     if (this.#switched !== null) return !this.socket.isFinished;
     return this.#stream?.isResponded === false;
+  }
+
+  get pending(): number {
+    return this.isBusy ? 1 : 0;
   }
 
   /** Whether the kernel has all that the client is to get. */
@@ -151,7 +161,9 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     const waiting = this.#waiting;
     // Only whole ones: they are not part of a head (RFC 9112 section 2.2).
     if (!this.#isWithinHead) {
-      waiting.drop(leadingBreaks(waiting.bytes));
+      const breaks = leadingBreaks(waiting.bytes);
+      if (breaks > 0) this.#mayBecomeHttp2 = false;
+      waiting.drop(breaks);
       // Half of one may become whole.
       if (waiting.length === 1 && waiting.bytes[0] === 13) return false;
     }
@@ -162,12 +174,27 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     if ("method" in head) {
       waiting.drop(this.#reader.size);
       this.#begin(head);
-    } else this.#refuse(head);
+    } else if (head !== failures.httpVersion || !this.#becomesHttp2()) this.#refuse(head);
+    return true;
+  }
+
+  /** RFC 9113 section 3.3: a client with prior knowledge begins with a preface that looks like a head of HTTP/1.1. */
+  #becomesHttp2(): boolean {
+    const owner = this.#owner;
+    const { bytes } = this.#waiting;
+    const isAllowed = owner.info.tlsVersion === null && owner.listener().http2;
+    if (!isAllowed || !this.#mayBecomeHttp2 || !beginsWithPreface(bytes)) return false;
+    this.#isOver = true;
+    this.#isLeft = true;
+    const connection = new Http2Connection(this.socket, owner);
+    owner.replaced(connection);
+    connection.begin(bytes);
     return true;
   }
 
   #begin(head: RequestHead, problem: ProxyError | null = null): void {
     this.#hasRequests = true;
+    this.#mayBecomeHttp2 = false;
     this.#headSince = 0;
     const { bodyLength: length } = head;
     const body = length === 0 ? null : new Http1Body(length, () => this.#readOn());
@@ -229,7 +256,7 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
 
   /** Reads on, unless enough waits; and watches over an incomplete head. */
   #readOn(): void {
-    if (this.#switched !== null) return;
+    if (this.#switched !== null || this.#isLeft) return;
     if (!this.#isFree) this.#headSince = 0;
     else if (this.#waiting.length === 0 && this.#hasRequests) this.#headSince = 0;
     else if (this.#headSince === 0) this.#headSince = performance.now();

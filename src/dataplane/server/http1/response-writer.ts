@@ -1,38 +1,20 @@
 // Writes one HTTP/1.1 response with its framing (RFC 9112 sections 6 and 7.1); knows no request path.
 import { STATUS_CODES } from "node:http";
+import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import { bufferRelease } from "../../buffer-release.ts";
 import type { FieldPairs } from "../../../http/fields.ts";
 import type { BodyReader, BodyWriter, OutgoingHead } from "../client-stream.ts";
 import type { PeerSocket } from "../peer-socket.ts";
+import { dateValue } from "../response-date.ts";
 
-/** Fields of the connection, which the engine writes itself. */
-export const OWN_FIELDS: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
 /** RFC 9110 section 5. Written as latin1, a character over 255 would become another one, a line break for instance. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
 
 const CRLF = Buffer.from("\r\n");
 
-let date = "";
-let dateSecond = 0;
-
-/** The line `date: ...`, made once a second. */
-function dateLine(): string {
-  const now = Date.now();
-  const second = Math.floor(now / 1000);
-  if (second !== dateSecond) {
-    dateSecond = second;
-    date = `date: ${new Date(now).toUTCString()}\r\n`;
-  }
-  return date;
-}
+const dateLine = (): string => `date: ${dateValue()}\r\n`;
 
 /** Lines of a head that are the gateway's own. */
 export interface OwnLines {
@@ -55,7 +37,7 @@ export function responseHead(head: OutgoingHead, { framing, altSvc }: OwnLines):
   for (const [name, value] of spelledAs(head.spelling ?? "", head.headers)) {
     const lower = name.toLowerCase();
     if (lower === "date") hasDate = true;
-    if (OWN_FIELDS.has(lower) || (status === 204 && lower === "content-length")) continue;
+    if (CONNECTION_FIELDS.has(lower) || (status === 204 && lower === "content-length")) continue;
     if (lower === "alt-svc" && altSvc !== "") continue;
     fields += `${name}: ${value}\r\n`;
   }
@@ -115,7 +97,7 @@ export const upgradeLines = (fields: Iterable<readonly [string, string]>): strin
     [...fields].filter(
       ([name, value]) =>
         value !== "" &&
-        !OWN_FIELDS.has(name) &&
+        !CONNECTION_FIELDS.has(name) &&
         name !== "sec-websocket-accept" &&
         name !== "content-length",
     ),

@@ -1,0 +1,164 @@
+// Decodes header lists (RFC 7541): the dynamic table, integers, strings; knows no request.
+import { latin1 } from "../../../http/bytes.ts";
+import { CODE, ConnectionError } from "./frames.ts";
+import { decodedBound, decodeHuffman } from "./huffman.ts";
+import { STATIC_TABLE, type TableEntry } from "./static-table.ts";
+
+/** RFC 7541 section 4.1. */
+const ENTRY_BYTES = 32;
+/** The limit that RFC 7541 section 5.1 leaves to implementations. */
+const MAX_INTEGER = 0x0fffffff;
+export const DEFAULT_TABLE_BYTES = 4096;
+
+/** Gets each field, latin1. */
+export type FieldSink = (name: string, value: string) => void;
+
+const failed = (): ConnectionError =>
+  new ConnectionError(CODE.compression, "a header block of HTTP/2 is not valid");
+
+const names = new Map<string, string>();
+const MAX_NAMES = 1000;
+const MAX_NAME_LENGTH = 64;
+
+/** One string for equal names: what looks it up needs no hash of its own. */
+function sameName(name: string): string {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  if (name.length > MAX_NAME_LENGTH) return name;
+  if (names.size >= MAX_NAMES) names.clear();
+  names.set(name, name);
+  return name;
+}
+
+const scratch = Buffer.allocUnsafeSlow(65_536);
+const EMPTY = Buffer.alloc(0);
+
+export class HpackDecoder {
+  /** A ring, newest first from `#first` on. */
+  readonly #entries: (TableEntry | undefined)[];
+  readonly #mask: number;
+  #first = 0;
+  #count = 0;
+  #bytes = 0;
+  #limit: number;
+  readonly #maxBytes: number;
+  #block: Buffer = EMPTY;
+  #at = 0;
+  #end = 0;
+
+  /** `maxBytes`: SETTINGS_HEADER_TABLE_SIZE. */
+  constructor(maxBytes: number = DEFAULT_TABLE_BYTES) {
+    this.#maxBytes = maxBytes;
+    this.#limit = maxBytes;
+    let slots = 1;
+    while (slots * ENTRY_BYTES <= maxBytes) slots *= 2;
+    this.#entries = new Array<TableEntry | undefined>(slots);
+    this.#mask = slots - 1;
+  }
+
+  /** Decodes a whole block: `bytes` from `start` to `end`. Throws ConnectionError. */
+  decode(
+    bytes: Buffer,
+    { start, end }: { readonly start: number; readonly end: number },
+    sink: FieldSink,
+  ): void {
+    this.#block = bytes;
+    this.#at = start;
+    this.#end = end;
+    let mayResize = true;
+    while (this.#at < this.#end) {
+      const first = bytes[this.#at] ?? 0;
+      if (first >= 0x80) {
+        const { name, value } = this.#entry(this.#integer(0x7f));
+        sink(name, value);
+      } else if (first >= 0x40) {
+        const entry = this.#literal(0x3f);
+        this.#add(entry);
+        sink(entry.name, entry.value);
+      } else if (first >= 0x20) {
+        // RFC 7541 section 4.2: at the beginning of a block.
+        if (!mayResize) throw failed();
+        this.#resize(this.#integer(0x1f));
+        continue;
+      } else {
+        const { name, value } = this.#literal(0x0f);
+        sink(name, value);
+      }
+      mayResize = false;
+    }
+    this.#block = EMPTY;
+  }
+
+  #literal(mask: number): TableEntry {
+    const index = this.#integer(mask);
+    const name = index === 0 ? sameName(this.#string()) : this.#entry(index).name;
+    return { name, value: this.#string() };
+  }
+
+  #entry(index: number): TableEntry {
+    const entry =
+      index <= STATIC_TABLE.length
+        ? STATIC_TABLE[index - 1]
+        : index - STATIC_TABLE.length <= this.#count
+          ? this.#entries[(this.#first + index - STATIC_TABLE.length - 1) & this.#mask]
+          : undefined;
+    if (entry === undefined) throw failed();
+    return entry;
+  }
+
+  #integer(mask: number): number {
+    let value = (this.#block[this.#at++] ?? 0) & mask;
+    if (value < mask) return value;
+    for (let shift = 0; ; shift += 7) {
+      if (this.#at >= this.#end) throw failed();
+      const byte = this.#block[this.#at++] ?? 0;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (value > MAX_INTEGER || shift > 28) throw failed();
+      if (byte < 0x80) return value;
+    }
+  }
+
+  #string(): string {
+    if (this.#at >= this.#end) throw failed();
+    const isCoded = (this.#block[this.#at] ?? 0) >= 0x80;
+    const size = this.#integer(0x7f);
+    const start = this.#at;
+    this.#at += size;
+    if (this.#at > this.#end) throw failed();
+    if (!isCoded) return latin1(this.#block, start, this.#at);
+    const bound = decodedBound(size);
+    const into = bound <= scratch.length ? scratch : Buffer.allocUnsafeSlow(bound);
+    const decoded = decodeHuffman(this.#block, { start, end: this.#at }, into);
+    if (decoded < 0) throw failed();
+    return latin1(into, 0, decoded);
+  }
+
+  #resize(limit: number): void {
+    if (limit > this.#maxBytes) throw failed();
+    this.#limit = limit;
+    this.#evict(limit);
+  }
+
+  #add(entry: TableEntry): void {
+    const size = sizeOf(entry);
+    // RFC 7541 section 4.4: one that does not fit empties the table.
+    this.#evict(this.#limit - size);
+    if (size > this.#limit) return;
+    this.#first = (this.#first - 1) & this.#mask;
+    this.#entries[this.#first] = entry;
+    this.#count++;
+    this.#bytes += size;
+  }
+
+  #evict(toBytes: number): void {
+    while (this.#count > 0 && this.#bytes > toBytes) {
+      this.#count--;
+      const at = (this.#first + this.#count) & this.#mask;
+      const entry = this.#entries[at];
+      this.#entries[at] = undefined;
+      if (entry !== undefined) this.#bytes -= sizeOf(entry);
+    }
+  }
+}
+
+const sizeOf = ({ name, value }: TableEntry): number => name.length + value.length + ENTRY_BYTES;

@@ -1,0 +1,121 @@
+// What the gateway sends on one HTTP/2 connection: all frames of a turn of the event loop in one write; knows no stream.
+import type { PeerSocket } from "../peer-socket.ts";
+import { FLAG, FRAME, HEAD_BYTES, MAX_PAYLOAD } from "./frames.ts";
+
+const BUFFER_BYTES = 65_536;
+
+/** Buffers that no connection is filling. */
+const spare: Buffer[] = [];
+const MAX_SPARE = 64;
+
+/** Outputs with something to send at the end of this turn. */
+const waiting: FrameOutput[] = [];
+
+function flushAll(): void {
+  for (let index = 0; index < waiting.length; index++) waiting[index]?.flush();
+  waiting.length = 0;
+}
+
+export class FrameOutput {
+  /** What belongs to the frame that was begun last. */
+  bytes: Buffer | null = null;
+  /** System calls for writing. */
+  writes = 0;
+  readonly #socket: PeerSocket;
+  readonly #onFlush: () => void;
+  #size = 0;
+  #isWaiting = false;
+
+  /** `onFlush`: the end of the turn, when bodies may add their frames. */
+  constructor(socket: PeerSocket, onFlush: () => void) {
+    this.#socket = socket;
+    this.#onFlush = onFlush;
+  }
+
+  /** Whether something may be left to be sent at the end of this turn. */
+  get isWaiting(): boolean {
+    return this.#isWaiting;
+  }
+
+  /** Calls `onFlush` at the end of this turn, and sends what there is. */
+  schedule(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    if (waiting.push(this) === 1) setImmediate(flushAll);
+  }
+
+  /** Begins a frame, whose payload the caller writes to `bytes` from the returned place on. */
+  frame(
+    type: number,
+    flags: number,
+    { stream, size }: { readonly stream: number; readonly size: number },
+  ): number {
+    const needed = HEAD_BYTES + size;
+    if (this.#size + needed > BUFFER_BYTES) this.send();
+    this.bytes ??= spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
+    const { bytes } = this;
+    const at = this.#size;
+    this.#size = at + needed;
+    bytes[at] = size >>> 16;
+    bytes[at + 1] = size >>> 8;
+    bytes[at + 2] = size;
+    bytes[at + 3] = type;
+    bytes[at + 4] = flags;
+    bytes[at + 5] = stream >>> 24;
+    bytes[at + 6] = stream >>> 16;
+    bytes[at + 7] = stream >>> 8;
+    bytes[at + 8] = stream;
+    if (!this.#isWaiting) this.schedule();
+    return at + HEAD_BYTES;
+  }
+
+  /** A frame about one number. */
+  uint32(type: number, stream: number, value: number): void {
+    const at = this.frame(type, 0, { stream, size: 4 });
+    this.bytes?.writeUInt32BE(value, at);
+  }
+
+  copy(
+    type: number,
+    flags: number,
+    { stream, payload }: { readonly stream: number; readonly payload: Uint8Array },
+  ): void {
+    const at = this.frame(type, flags, { stream, size: payload.length });
+    this.bytes?.set(payload, at);
+  }
+
+  /** HEADERS, and CONTINUATION where the block is long. */
+  headers(stream: number, block: Buffer, isLast: boolean): void {
+    const end = isLast ? FLAG.endStream : 0;
+    if (block.length <= MAX_PAYLOAD) {
+      this.copy(FRAME.headers, FLAG.endHeaders | end, { stream, payload: block });
+      return;
+    }
+    this.copy(FRAME.headers, end, { stream, payload: block.subarray(0, MAX_PAYLOAD) });
+    for (let at = MAX_PAYLOAD; at < block.length; at += MAX_PAYLOAD) {
+      const payload = block.subarray(at, at + MAX_PAYLOAD);
+      const flags = at + MAX_PAYLOAD >= block.length ? FLAG.endHeaders : 0;
+      this.copy(FRAME.continuation, flags, { stream, payload });
+    }
+  }
+
+  /** The end of the turn, or before it when much waits. */
+  flush(): void {
+    this.#isWaiting = false;
+    this.#onFlush();
+    this.send();
+  }
+
+  /** Hands the frames to the socket. */
+  send(): void {
+    const { bytes } = this;
+    if (bytes === null) return;
+    if (this.#size > 0) {
+      this.writes++;
+      this.#socket.writeCopy(bytes, this.#size);
+    }
+    this.#size = 0;
+    this.bytes = null;
+    if (spare.length < MAX_SPARE) spare.push(bytes);
+  }
+}

@@ -1,0 +1,296 @@
+// One HTTP/2 request of our engine as a ClientStream, with its response as frames; knows no route and no other stream.
+import type { FieldPairs } from "../../../http/fields.ts";
+import type { HeaderBlock } from "../../../http/header-block.ts";
+import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
+import type { BodySource } from "../../client-body.ts";
+import type { ProxyError } from "../../error.ts";
+import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import type {
+  BodyReader,
+  BodyWriter,
+  ClientStream,
+  EngineFeatures,
+  OutgoingHead,
+} from "../client-stream.ts";
+import { CODE } from "./frames.ts";
+import type { Priority, ReadyList, ReadyStream } from "./priorities.ts";
+import { Http2Body } from "./request-body.ts";
+import type { Http2Head } from "./request-head.ts";
+import { Http2Writer, type ResponseConnection, type ResponseStream } from "./response-body.ts";
+import { SendQueue } from "./send-queue.ts";
+
+/** The connection of a stream. */
+export interface StreamConnection extends ResponseConnection {
+  readonly info: ConnectionInfo;
+  /** Asks the client to open another connection. */
+  goAway(): void;
+  /** Sends a head; `length`: an additional Content-Length, -1: none. */
+  sendHead(stream: Http2Stream, head: OutgoingHead, length: number, isLast: boolean): void;
+  /** Sends an interim response (`status`), or trailers (null). */
+  sendFields(stream: Http2Stream, status: number | null, fields: FieldPairs): void;
+  /** Sends DATA of the stream's queue, at most `limit` bytes; returns how many. */
+  sendData(stream: Http2Stream, limit: number): number;
+  /** Sends an empty DATA frame that ends the stream. */
+  sendEnd(stream: Http2Stream): void;
+  /** The stream's queue has bytes. */
+  ready(stream: Http2Stream): void;
+  /** More of the body was read. */
+  bodyRead(stream: Http2Stream): void;
+  /** Nothing more is sent. `reset`: the code with which the stream must be reset; null: both sides have ended it. */
+  streamEnded(stream: Http2Stream, reset: number | null): void;
+}
+
+const FEATURES: EngineFeatures = {
+  hasTrailers: true,
+  readsTrailers: true,
+  keepsLength: true,
+  hasInterim: true,
+};
+
+/** Lives as long as the request. */
+export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
+  readonly id: number;
+  readonly method: string;
+  readonly url: string;
+  readonly fields: HeaderBlock;
+  readonly connection: ConnectionInfo;
+  readonly problem: ProxyError | null;
+  readonly body: Http2Body | null;
+  readonly queue: SendQueue;
+  awaitsContinue: boolean;
+  priority: Priority;
+  readyList: ReadyList | null = null;
+  nextReady: ReadyStream | null = null;
+  /** Bytes of the client's DATA, with padding, and those of them for which it has got new room. */
+  received = 0;
+  returned = 0;
+  /** The client has ended its side. */
+  isRemoteEnded: boolean;
+  /** Nothing more is sent. */
+  isLocalEnded = false;
+  /** When the whole response was handed over, and when the client took some of it last; 0: not yet. */
+  completeAt = 0;
+  progressAt = 0;
+  progressSize = 0;
+  readonly #connection: StreamConnection;
+  #hasBegun = false;
+  #abort: AbortController | null = null;
+  #isGone = false;
+  #writer: Http2Writer | null = null;
+  #trailers: FieldPairs = [];
+  /** The code after the response, where the request is an error (RFC 9113 section 8.1.1). */
+  #errorCode: number | null = null;
+
+  constructor(
+    head: Http2Head,
+    connection: StreamConnection,
+    own: {
+      readonly id: number;
+      readonly isLast: boolean;
+      readonly window: number;
+      readonly priority: Priority;
+    },
+  ) {
+    this.id = own.id;
+    this.method = head.method;
+    this.url = head.target;
+    this.fields = head.fields;
+    this.connection = connection.info;
+    this.problem = head.problem;
+    this.awaitsContinue = head.expectsContinue;
+    this.priority = own.priority;
+    this.isRemoteEnded = own.isLast;
+    this.queue = new SendQueue(own.window);
+    this.#connection = connection;
+    this.body = own.isLast ? null : new Http2Body(head.bodyLength, () => connection.bodyRead(this));
+    if (head.problem !== null && head.problem.status === 400) this.#errorCode = CODE.protocol;
+  }
+
+  get features(): EngineFeatures {
+    return FEATURES;
+  }
+
+  get httpVersion(): string {
+    return "2";
+  }
+
+  get hasBody(): boolean {
+    return this.body !== null;
+  }
+
+  openBody(): BodySource {
+    const { body } = this;
+    if (body === null) throw new Error("the request has no body");
+    if (this.awaitsContinue && !this.#hasBegun && !this.#isGone)
+      this.#connection.sendFields(this, 100, []);
+    this.awaitsContinue = false;
+    return body;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#isGone) this.#abort.abort();
+    }
+    return this.#abort.signal;
+  }
+
+  peerAddress(): string {
+    return this.connection.address;
+  }
+
+  get peerPort(): number {
+    return this.connection.port;
+  }
+
+  // A connection with a stream is not idle: the gateway's own timeouts apply to it.
+
+  suspendIdleTimeout(): void {}
+
+  restoreIdleTimeout(): void {}
+
+  closeAfterResponse(): void {
+    this.#connection.goAway();
+  }
+
+  setTrailers(trailers: FieldPairs): void {
+    this.#trailers = trailers;
+  }
+
+  sendInterim(status: number, fields: FieldPairs): void {
+    if (this.#hasBegun || this.#isGone || status < 102 || status > 199) return;
+    this.#connection.sendFields(this, status, fields);
+  }
+
+  respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
+    if (!this.#begin()) return;
+    const isEmpty = this.method === "HEAD" || isBodiless(head.status);
+    let size = 0;
+    if (!isEmpty) for (const piece of pieces) size += piece.byteLength;
+    const isLast = size === 0 && this.#trailers.length === 0;
+    const length = size > 0 && !head.hasLength ? size : -1;
+    this.#connection.sendHead(this, head, length, isLast);
+    if (isLast) return this.#end();
+    if (size > 0) this.queue.pushWhole(pieces, isShared);
+    this.endBody();
+  }
+
+  start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter {
+    const begins = this.#begin();
+    const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
+    const length = isEmpty || !head.hasLength ? null : lengthOf(head);
+    const writer = new Http2Writer(this, this.#connection, { reader, isShared, isEmpty, length });
+    this.#writer = writer;
+    if (begins) this.#connection.sendHead(this, head, -1, false);
+    else queueMicrotask(() => writer.closed());
+    return writer;
+  }
+
+  /** False: the response has begun, or the client has gone. */
+  #begin(): boolean {
+    if (this.#hasBegun) return false;
+    this.#hasBegun = true;
+    return !this.#isGone;
+  }
+
+  ready(): void {
+    this.#connection.ready(this);
+  }
+
+  /** No more bytes of the response follow. */
+  endBody(): void {
+    if (this.isLocalEnded) return;
+    const { queue } = this;
+    queue.isEnded = true;
+    this.completeAt = performance.now();
+    if (queue.size > 0) this.ready();
+    else if (this.#trailers.length > 0) this.#endWithTrailers();
+    else {
+      this.#connection.sendEnd(this);
+      this.#end();
+    }
+  }
+
+  #endWithTrailers(): void {
+    const trailers = this.#trailers.filter(([name]) => !forbiddenInTrailers(name.toLowerCase()));
+    this.#connection.sendFields(this, null, trailers);
+    this.#end();
+  }
+
+  /** Both sides are over: after a complete response the rest of the request is not needed (RFC 9113 section 8.1). */
+  #end(): void {
+    this.isLocalEnded = true;
+    const rest = this.isRemoteEnded ? null : CODE.noError;
+    this.#connection.streamEnded(this, this.#errorCode ?? rest);
+    this.body?.drop();
+    this.#writer?.ended();
+  }
+
+  /** The stream cannot be upgraded. */
+  upgrade(): boolean {
+    return false;
+  }
+
+  abort(): void {
+    this.#hasBegun = true;
+    this.reset(CODE.internal);
+  }
+
+  /** Breaks the response off, visibly. */
+  reset(code: number): void {
+    if (this.isLocalEnded) return;
+    this.isLocalEnded = true;
+    this.queue.clear();
+    this.#connection.streamEnded(this, code);
+    this.body?.fail(new Error("the stream was reset"));
+  }
+
+  // Called by the connection.
+
+  /** Whether the last DATA frame ends the stream. */
+  get endsWithData(): boolean {
+    return this.#trailers.length === 0;
+  }
+
+  /** Sends a frame of the queue; returns its bytes. */
+  sendFrame(limit: number): number {
+    const { queue } = this;
+    const size = this.#connection.sendData(this, limit);
+    if (queue.size > 0) return size;
+    if (!queue.isEnded) this.#writer?.drained();
+    else if (this.endsWithData) this.#end();
+    else this.#endWithTrailers();
+    return size;
+  }
+
+  /** A part of the body has arrived. */
+  take(bytes: Buffer, start: number, end: number): void {
+    if (this.body?.take(bytes, start, end) === false) this.#errorCode = CODE.protocol;
+  }
+
+  /** The body is complete. */
+  endRequest(trailers: FieldPairs | null): void {
+    this.isRemoteEnded = true;
+    const { body } = this;
+    if (body === null) return;
+    if (trailers !== null && trailers.length > 0) body.trailers = trailers;
+    if (!body.end()) this.#errorCode = CODE.protocol;
+  }
+
+  /** The client has reset the stream, or has gone. */
+  gone(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.isLocalEnded = true;
+    this.queue.clear();
+    this.body?.fail(new Error("the client has gone"));
+    this.#writer?.closed();
+    this.#abort?.abort();
+  }
+}
+
+const lengthOf = (head: OutgoingHead): number =>
+  head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);
+
+/** No body, whatever the head says (RFC 9110 section 6.4.1). */
+const isBodiless = (status: number): boolean => status === 204 || status === 304;
