@@ -67,7 +67,7 @@ export class Candidate {
     const { intents } = this;
     const { listeners, streams, udp, geo } = this.#parts;
     const generation = this.#builder.finish(change, this.#plugins.finish());
-    const http = listeners.prepare(generation);
+    const http = await listeners.prepare(generation);
     intents.onDiscard(() => listeners.discard(http.opened));
     const tcp = streams.prepare(generation);
     intents.onDiscard(() => discardPorts(tcp.opened));

@@ -12,6 +12,7 @@ import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
 import { type HttpListener, openHttp3Listener, openHttpListener } from "../server/bun-server.ts";
 import { SocketListener } from "../server/socket-listener.ts";
+import { tlsProblem } from "../server/tls-self-test.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import type { EngineHosts } from "./engine-hosts.ts";
 import type { ListenerRuntime } from "./listener-runtime.ts";
@@ -59,18 +60,21 @@ export class Listeners {
   #isStopped = false;
   /** Ids of listeners that could not be bound after a pause. */
   readonly #missing = new Set<string>();
+  /** Of this Bun; null: not asked yet. */
+  #tlsProblem: Promise<string | null> | null = null;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
   }
 
   /** Binds what the version needs and is not bound yet; call `discard` if the version does not become active. */
-  prepare(version: ListenerVersion): {
+  async prepare(version: ListenerVersion): Promise<{
     readonly opened: OpenedListeners;
-    readonly issues: Issue[];
-  } {
+    readonly issues: readonly Issue[];
+  }> {
     const opened: OpenedListeners = new Map();
-    const issues: Issue[] = [];
+    const issues: Issue[] = [...(await this.#tlsIssues(version))];
+    if (issues.length > 0) return { opened, issues };
     for (const binding of bindingsOf(version)) {
       if (!this.#mustBind(binding, version)) continue;
       try {
@@ -80,6 +84,19 @@ export class Listeners {
       }
     }
     return { opened, issues };
+  }
+
+  /** Client certificates would fail open on a Bun whose TLS is another: asked once, before the first listener with our own engine. */
+  async #tlsIssues(version: ListenerVersion): Promise<readonly Issue[]> {
+    const secured = bindingsOf(version).find(
+      ({ plan }) => plan.listener.engine === "sluice" && plan.tls !== null,
+    );
+    if (secured === undefined || secured.plan.tls === null) return [];
+    this.#tlsProblem ??= tlsProblem(secured.plan.tls);
+    const problem = await this.#tlsProblem;
+    if (problem === null) return [];
+    const message = `engine "sluice" has no TLS with Bun ${Bun.version} (${problem}): use engine "standard"`;
+    return [{ path: "engine", message, status: 409 }];
   }
 
   /** Serves a version for which `prepare` has bound the listeners; replaced listeners drain. */

@@ -3,6 +3,7 @@ import { selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectionScenes } from "./trap-connections.ts";
 import { descriptorScenes, playCrowdedServer } from "./trap-descriptors.ts";
+import { tlsScenes } from "./trap-tls.ts";
 import { client, exchanges, knocking, listen, stopAll, turns, wrapped } from "./trap-sockets.ts";
 
 export interface Scene {
@@ -292,6 +293,7 @@ export const scenes: readonly Scene[] = [
   ...writing,
   ...throwing,
   ...connectionScenes,
+  ...tlsScenes,
 ];
 
 /** What each scene returned or threw, one line of JSON each. */

@@ -49,8 +49,8 @@ describe.each([
   );
 });
 
-test("each of the nine has a scene", () => {
-  expect([...new Set(scenes.map(({ trap }) => trap))].toSorted()).toEqual([
-    1, 2, 3, 4, 5, 6, 7, 8, 9,
+test("each of the nine has a scene, and what Bun does not document has some", () => {
+  expect([...new Set(scenes.map(({ trap }) => trap))].toSorted((a, b) => a - b)).toEqual([
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
   ]);
 });
