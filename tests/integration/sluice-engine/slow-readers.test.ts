@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -12,7 +13,8 @@ const MOST_EACH = 131_072;
 
 let gateway: Gateway;
 let origin: Server;
-let port = 0;
+/** Without TLS and with it. */
+const ports = { plain: 0, TLS: 0 };
 const targets: Socket[] = [];
 const clients: Socket[] = [];
 
@@ -29,13 +31,16 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
   const { port: originPort } = origin.address() as { port: number };
   gateway = await startGateway({ workers: 1 });
-  port = quietPort();
-  await gateway.ok("POST", "/api/v1/listeners", {
-    name: "own",
-    address: "127.0.0.1",
-    port,
-    engine: "sluice",
-  });
+  for (const kind of ["plain", "TLS"] as const) {
+    ports[kind] = quietPort();
+    await gateway.ok("POST", "/api/v1/listeners", {
+      name: kind,
+      address: "127.0.0.1",
+      port: ports[kind],
+      engine: "sluice",
+      protocol: kind === "TLS" ? "https" : "http",
+    });
+  }
   await gateway.ok("POST", "/api/v1/services", {
     name: "origin",
     targets: [{ host: "127.0.0.1", port: originPort }],
@@ -76,8 +81,9 @@ async function quiet(bytes: () => number): Promise<void> {
   });
 }
 
-function open(head: string): Socket {
-  const socket = connect({ port, host: "127.0.0.1" });
+function open(kind: keyof typeof ports, head: string): Socket {
+  const to = { port: ports[kind], host: "127.0.0.1" };
+  const socket = kind === "TLS" ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
   socket.on("error", () => {});
   socket.pause();
   socket.write(head);
@@ -87,24 +93,32 @@ function open(head: string): Socket {
 
 const sent = () => targets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
 
+const GET = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const POST = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n";
+
 test.each([
-  ["responses", "GET / HTTP/1.1\r\nHost: h\r\n\r\n"],
-  ["requests", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n"],
-])("of %s that nobody reads, the gateway holds 128 KB each", async (kind, head) => {
-  /** Calls `check` while no client, or target, reads. */
-  const stall = async (count: number, check: () => Promise<unknown>) => {
-    const sockets = Array.from({ length: count }, () => open(head));
-    if (kind === "requests") for (const socket of sockets) pour(socket);
-    const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
-    await quiet(kind === "responses" ? sent : written);
-    await check();
-    for (const socket of clients.splice(0)) socket.resetAndDestroy();
-    // All exchanges end with their clients.
-    await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
-  };
-  // The code is compiled, and buffers that all share are there.
-  await stall(2, async () => {});
-  const before = resident();
-  // What was passed on before is free, but the allocator returns it to the system a moment later.
-  await stall(CLIENTS, () => eventually(() => (resident() - before) / CLIENTS <= MOST_EACH));
-});
+  ["responses", "plain", GET],
+  ["requests", "plain", POST],
+  ["responses", "TLS", GET],
+  ["requests", "TLS", POST],
+] as const)(
+  "of %s over %s that nobody reads, the gateway holds 128 KB each",
+  async (kind, over, head) => {
+    /** Calls `check` while no client, or target, reads. */
+    const stall = async (count: number, check: () => Promise<unknown>) => {
+      const sockets = Array.from({ length: count }, () => open(over, head));
+      if (kind === "requests") for (const socket of sockets) pour(socket);
+      const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
+      await quiet(kind === "responses" ? sent : written);
+      await check();
+      for (const socket of clients.splice(0)) socket.resetAndDestroy();
+      // All exchanges end with their clients.
+      await eventually(async () => (await gateway.ok("GET", "/api/v1/stats")).now.in_flight === 0);
+    };
+    // The code is compiled, and buffers that all share are there.
+    await stall(2, async () => {});
+    const before = resident();
+    // What was passed on before is free, but the allocator returns it to the system a moment later.
+    await stall(CLIENTS, () => eventually(() => (resident() - before) / CLIENTS <= MOST_EACH));
+  },
+);
