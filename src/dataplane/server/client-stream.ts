@@ -61,10 +61,27 @@ export interface BodyWriter {
   fail(error: Error): void;
 }
 
+/** The client's side of a tunnel: its socket, or a stream of HTTP/2. */
+export type SwitchedSocket = Pick<
+  PeerSocket,
+  | "heldBytes"
+  | "isBehind"
+  | "isClosed"
+  | "isFinished"
+  | "hasEnded"
+  | "boundReads"
+  | "write"
+  | "pause"
+  | "resume"
+  | "endWriting"
+  | "finish"
+  | "destroy"
+>;
+
 /** What a client's connection belongs to after 101. */
 export interface SwitchedClient extends SocketUser {
   /** The 101 was written. `early`: what the client has sent behind its request. */
-  switched(socket: PeerSocket, early: Buffer): void;
+  switched(socket: SwitchedSocket, early: Buffer): void;
 }
 
 /**

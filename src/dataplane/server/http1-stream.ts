@@ -19,7 +19,8 @@ import type {
   OutgoingHead,
 } from "./client-stream.ts";
 import { normalTarget } from "../../http/request-target.ts";
-import { linesOf, trailerLine, upgradeLines } from "./http1/response-writer.ts";
+import { linesOf, trailerLine } from "./http1/response-writer.ts";
+import { switchedFields } from "./switched-fields.ts";
 import { PulledBody } from "./full-http2.ts";
 
 /** The connection of a request. */
@@ -227,12 +228,10 @@ export class Http1Stream implements ClientStream {
 
   upgrade(fields: readonly (readonly [string, string])[], session: object): boolean {
     if (!this.#mayUpgrade || this.#hasBegun || this.#socket.destroyed) return false;
-    // Throws for fields that are not valid.
-    const headers = new Headers(fields as [string, string][]);
+    const lines = linesOf(switchedFields(fields));
     const accept = createHash("sha1").update(
       `${this.fields.get("sec-websocket-key")}${ACCEPT_SUFFIX}`,
     );
-    const lines = upgradeLines(headers);
     this.#hasBegun = true;
     this.isResponded = true;
     this.#socket.write(

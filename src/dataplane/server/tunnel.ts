@@ -5,9 +5,8 @@ import { type FrameEncoder, PING, serverClose, serverFrame } from "../websocket/
 import type { ReservedBits } from "../websocket/frame-follower.ts";
 import { PeerWatch, type SessionTimeouts } from "../websocket/peer-watch.ts";
 import type { SessionPath } from "../websocket/session.ts";
-import type { SwitchedClient } from "./client-stream.ts";
+import type { SwitchedClient, SwitchedSocket } from "./client-stream.ts";
 import { type End, Flow } from "./flow.ts";
-import type { PeerSocket } from "./peer-socket.ts";
 
 export interface TunnelOptions {
   readonly path: SessionPath;
@@ -28,7 +27,7 @@ export class Tunnel implements SwitchedClient {
   readonly path: SessionPath;
   readonly #options: TunnelOptions;
   readonly #target: UpstreamConnection;
-  #client: PeerSocket | null = null;
+  #client: SwitchedSocket | null = null;
   /** What the client has sent behind its request. */
   #early: Buffer | null = null;
   #up: Flow | null = null;
@@ -54,7 +53,7 @@ export class Tunnel implements SwitchedClient {
     return this.#down?.bytes ?? 0;
   }
 
-  switched(client: PeerSocket, early: Buffer): void {
+  switched(client: SwitchedSocket, early: Buffer): void {
     this.#client = client;
     this.#early = early;
   }

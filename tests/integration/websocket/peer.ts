@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { connectH2Socket } from "../../support/h2-socket.ts";
 import { DEADLINE_MS, eventually } from "../../support/poll.ts";
 
 export interface Frame {
@@ -90,6 +91,11 @@ export class Peer {
       socket.once("error", reject);
     });
     return peer;
+  }
+
+  /** Over HTTP/2 in cleartext. */
+  static async h2Client(port: number, allowHalfOpen = false): Promise<Peer> {
+    return new Peer(await connectH2Socket(port, allowHalfOpen), true);
   }
 
   /** Over TLS; any certificate will do. */

@@ -29,6 +29,8 @@ export async function startScene(
     readonly webSocketTimeouts?: Parameters<typeof startDataPlane>[0]["webSocketTimeouts"];
     readonly settings?: Parameters<typeof startDataPlane>[0]["settings"];
     readonly plugins?: Parameters<typeof startDataPlane>[0]["plugins"];
+    /** Of the clients. Default: HTTP/1.1. */
+    readonly isHttp2?: boolean;
     /** Both ends may send FIN and read on. Default: they close then. */
     readonly allowHalfOpen?: boolean;
   } = {},
@@ -45,7 +47,8 @@ export async function startScene(
   });
   const clients: Peer[] = [];
   const knock = async (request = handshake()) => {
-    const client = await Peer.client(gateway.port, allowHalfOpen);
+    const connect = options.isHttp2 === true ? Peer.h2Client : Peer.client;
+    const client = await connect(gateway.port, allowHalfOpen);
     clients.push(client);
     client.write(request);
     const origin = await target.connection();

@@ -91,18 +91,6 @@ export function linesOf(fields: FieldPairs): string {
   return lines;
 }
 
-/** Lines of an upgrade's response that are neither the connection's nor a WebSocket's. */
-export const upgradeLines = (fields: Iterable<readonly [string, string]>): string =>
-  linesOf(
-    [...fields].filter(
-      ([name, value]) =>
-        value !== "" &&
-        !CONNECTION_FIELDS.has(name) &&
-        name !== "sec-websocket-accept" &&
-        name !== "content-length",
-    ),
-  );
-
 export interface WriterOptions {
   readonly isChunked: boolean;
   /** Nothing is sent: HEAD, 204, 304. */

@@ -15,16 +15,10 @@ import type {
   SwitchedClient,
 } from "../client-stream.ts";
 import type { PeerSocket } from "../peer-socket.ts";
+import { switchedFields } from "../switched-fields.ts";
 import type { Http1Body } from "./request-body.ts";
 import type { RequestHead } from "./request-parser.ts";
-import {
-  Http1Writer,
-  linesOf,
-  oneChunk,
-  responseHead,
-  trailerLine,
-  upgradeLines,
-} from "./response-writer.ts";
+import { Http1Writer, linesOf, oneChunk, responseHead, trailerLine } from "./response-writer.ts";
 
 /** The connection of a request. */
 export interface StreamConnection {
@@ -222,12 +216,11 @@ export class Http1Stream implements ClientStream {
     // The protocol begins behind the whole request (RFC 9110 section 7.8).
     const isWhole = this.body === null || this.body.isComplete;
     if (this.head.upgrade === null || this.#hasBegun || socket.isClosed || !isWhole) return false;
-    // Throws for fields that are not valid.
-    const headers = new Headers(fields as [string, string][]);
+    const lines = linesOf(switchedFields(fields));
     this.#hasBegun = true;
     this.isResponded = true;
     socket.writeText(
-      `HTTP/1.1 101 Switching Protocols\r\nupgrade: ${protocol}\r\nconnection: Upgrade\r\n${this.#acceptLine(protocol)}${upgradeLines(headers)}\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\nupgrade: ${protocol}\r\nconnection: Upgrade\r\n${this.#acceptLine(protocol)}${lines}\r\n`,
     );
     connection.switched(client);
     return true;

@@ -264,7 +264,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   bodyRead(stream: Http2Stream): void {
     if (stream.isRemoteEnded || !this.streams.has(stream.id)) return;
-    const consumed = stream.received - (stream.body?.unread ?? 0);
+    const consumed = stream.received - stream.unread;
     const returned = consumed - stream.returned;
     if (returned < this.receiveWindow / 2) return;
     stream.returned = consumed;

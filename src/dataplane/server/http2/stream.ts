@@ -11,13 +11,16 @@ import type {
   ClientStream,
   EngineFeatures,
   OutgoingHead,
+  SwitchedClient,
 } from "../client-stream.ts";
+import { switchedFields } from "../switched-fields.ts";
 import { CODE } from "./frames.ts";
 import type { Priority, ReadyList, ReadyStream } from "./priorities.ts";
 import { Http2Body } from "./request-body.ts";
 import type { Http2Head } from "./request-head.ts";
-import { Http2Writer, type ResponseConnection, type ResponseStream } from "./response-body.ts";
+import { Http2Writer, type ResponseConnection } from "./response-body.ts";
 import { SendQueue } from "./send-queue.ts";
+import { StreamSocket, type TunnelStream } from "./stream-socket.ts";
 
 /** The connection of a stream. */
 export interface StreamConnection extends ResponseConnection {
@@ -40,6 +43,8 @@ export interface StreamConnection extends ResponseConnection {
   streamEnded(stream: Http2Stream, reset: number | null): void;
 }
 
+const WEBSOCKET = "websocket";
+
 const FEATURES: EngineFeatures = {
   hasTrailers: true,
   readsTrailers: true,
@@ -48,7 +53,7 @@ const FEATURES: EngineFeatures = {
 };
 
 /** Lives as long as the request. */
-export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
+export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
   readonly id: number;
   readonly method: string;
   readonly url: string;
@@ -76,6 +81,10 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
   #hasBegun = false;
   #abort: AbortController | null = null;
   #isGone = false;
+  /** Until the tunnel waits for nothing more from the client. */
+  #isSwitched = false;
+  /** Of an extended CONNECT: the client's side of the tunnel. */
+  readonly #tunnel: StreamSocket | null;
   #writer: Http2Writer | null = null;
   #trailers: FieldPairs = [];
   /** The code after the response, where the request is an error (RFC 9113 section 8.1.1). */
@@ -102,7 +111,9 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
     this.isRemoteEnded = own.isLast;
     this.queue = new SendQueue(own.window);
     this.#connection = connection;
-    this.body = own.isLast ? null : new Http2Body(head.bodyLength, () => connection.bodyRead(this));
+    this.#tunnel = head.protocol === WEBSOCKET ? new StreamSocket(this, connection) : null;
+    const hasBody = !own.isLast && this.#tunnel === null;
+    this.body = hasBody ? new Http2Body(head.bodyLength, () => this.bytesRead()) : null;
     if (head.problem !== null && head.problem.status === 400) this.#errorCode = CODE.protocol;
   }
 
@@ -220,15 +231,47 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
   /** Both sides are over: after a complete response the rest of the request is not needed (RFC 9113 section 8.1). */
   #end(): void {
     this.isLocalEnded = true;
+    // The other direction may go on without this one.
+    if (this.#isSwitched && !this.isRemoteEnded) return;
     const rest = this.isRemoteEnded ? null : CODE.noError;
     this.#connection.streamEnded(this, this.#errorCode ?? rest);
     this.body?.drop();
     this.#writer?.ended();
   }
 
-  /** The stream cannot be upgraded. */
+  /** `switchProtocols` is all that it needs. */
   upgrade(): boolean {
     return false;
+  }
+
+  switchProtocols(protocol: string, fields: FieldPairs, client: SwitchedClient): boolean {
+    const tunnel = this.#tunnel;
+    if (protocol !== WEBSOCKET || tunnel === null || this.#hasBegun || this.#isGone) return false;
+    const pairs = switchedFields(fields);
+    this.#hasBegun = true;
+    this.#isSwitched = true;
+    this.#connection.sendFields(this, 200, pairs);
+    tunnel.attach(client);
+    if (this.isRemoteEnded) tunnel.ended();
+    return true;
+  }
+
+  /** Nothing more is wanted from the client: the end of its side is not waited for. */
+  finish(): void {
+    this.#isSwitched = false;
+    if (this.isLocalEnded && !this.isRemoteEnded) this.#connection.streamEnded(this, CODE.noError);
+  }
+
+  /** More of what has arrived was read. */
+  bytesRead(): void {
+    this.#connection.bodyRead(this);
+  }
+
+  /** Bytes that have arrived and hold the client's window. */
+  get unread(): number {
+    const { body } = this;
+    if (body !== null) return body.unread;
+    return this.#tunnel === null ? 0 : this.#tunnel.unread(this.received - this.returned);
   }
 
   abort(): void {
@@ -257,14 +300,17 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
     const { queue } = this;
     const size = this.#connection.sendData(this, limit);
     if (queue.size > 0) return size;
-    if (!queue.isEnded) this.#writer?.drained();
-    else if (this.endsWithData) this.#end();
+    if (!queue.isEnded) {
+      this.#writer?.drained();
+      this.#tunnel?.drained();
+    } else if (this.endsWithData) this.#end();
     else this.#endWithTrailers();
     return size;
   }
 
   /** A part of the body has arrived. */
   take(bytes: Buffer, start: number, end: number): void {
+    if (start < end) this.#tunnel?.received(Buffer.from(bytes.subarray(start, end)));
     if (this.body?.take(bytes, start, end) === false) this.#errorCode = CODE.protocol;
   }
 
@@ -272,9 +318,15 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
   endRequest(trailers: FieldPairs | null): void {
     this.isRemoteEnded = true;
     const { body } = this;
+    if (this.#isSwitched) this.#tunnelEnded();
     if (body === null) return;
     if (trailers !== null && trailers.length > 0) body.trailers = trailers;
     if (!body.end()) this.#errorCode = CODE.protocol;
+  }
+
+  #tunnelEnded(): void {
+    this.#tunnel?.ended();
+    if (this.isLocalEnded) this.#connection.streamEnded(this, null);
   }
 
   /** The client has reset the stream, or has gone. */
@@ -285,6 +337,7 @@ export class Http2Stream implements ClientStream, ReadyStream, ResponseStream {
     this.queue.clear();
     this.body?.fail(new Error("the client has gone"));
     this.#writer?.closed();
+    this.#tunnel?.closed();
     this.#abort?.abort();
   }
 }
