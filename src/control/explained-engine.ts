@@ -37,7 +37,7 @@ export function explainEngine(
   const grpc = method === "" ? null : { service: called, method };
   if (listener === undefined) return { engine: null, grpc, misdirected: null };
   const engine = chooseEngine(config, listener, hostname);
-  const isServed = engine.name === "full" && servesGrpc(listener);
+  const isServed = engine.name !== "standard" && servesGrpc(listener);
   return {
     engine,
     grpc,
@@ -46,4 +46,4 @@ export function explainEngine(
 }
 
 const MISDIRECTED =
-  'this listener cannot send the trailers that gRPC needs; it needs engine "full" or shared_engines';
+  'this listener cannot send the trailers that gRPC needs; it needs engine "sluice", "full" or shared_engines';

@@ -19,8 +19,8 @@ import {
 } from "./fields.ts";
 
 const https = { protocol: ["https"] };
-const fullEngine: readonly FieldCondition[] = [
-  { engine: ["full"] },
+const ownHttp2: readonly FieldCondition[] = [
+  { engine: ["full", "sluice"] },
   { protocol: ["https"], shared_engines: [true] },
 ];
 const clientCertificates = { protocol: ["https"], client_auth: ["request", "require"] };
@@ -31,7 +31,7 @@ const form: FieldForm = {
     {
       id: "engine",
       title: "HTTP engine",
-      text: "Only the full engine can serve gRPC, trailers, WebSockets over HTTP/2 and downloads whose Content-Length must not get lost.",
+      text: "The engines sluice and full can serve gRPC, trailers, WebSockets over HTTP/2 and downloads whose Content-Length must not get lost.",
     },
     {
       id: "tls",
@@ -108,13 +108,13 @@ export const listenerInput = t.Object(
       oneOf(["standard", "full", "sluice"], {
         default: "standard",
         description:
-          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for HTTP/1.1 with TLS or without, with the least processor time, exact lengths, trailers, interim responses and names as sent. A change binds the listener again",
+          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for HTTP/1.1 and HTTP/2 with TLS or without, with the least processor time, gRPC, trailers, WebSockets over HTTP/2, exact lengths, interim responses and names as sent. A change binds the listener again",
         form: {
           help: "The full engine needs about 5 times the processor time for a small HTTP/2 request, and has no HTTP/3",
           options: {
             standard: "Standard: Bun's, also with HTTP/2 and HTTP/3",
             full: "Full: also gRPC, for all host names",
-            sluice: "Sluice: our own, for HTTP/1.1",
+            sluice: "Sluice: our own, also gRPC",
           },
           group: "engine",
         },
@@ -138,12 +138,12 @@ export const listenerInput = t.Object(
       integer(100, {
         minimum: 1,
         maximum: 1000,
-        description: "Concurrent HTTP/2 streams per connection of the full engine",
+        description: "Concurrent HTTP/2 streams per connection of the engines sluice and full",
         form: {
           title: "Concurrent streams per connection",
           help: "HTTP/2 requests that a client may have open on one connection",
           group: "engine",
-          when: fullEngine,
+          when: ownHttp2,
         },
       }),
     ),
@@ -153,13 +153,13 @@ export const listenerInput = t.Object(
         minimum: 0,
         maximum: 604_800,
         description:
-          "Seconds after which the full engine asks a client to open a new HTTP/2 connection; 0: no limit",
+          "Seconds after which the engines sluice and full ask a client to open a new HTTP/2 connection; 0: no limit",
         form: {
           title: "Maximum connection age",
           help: "Then clients are asked to connect again, so that they spread over gateways",
           zero: "no limit",
           group: "engine",
-          when: fullEngine,
+          when: ownHttp2,
         },
       }),
     ),

@@ -10,7 +10,7 @@ import { isGrpcProtocol } from "./upstream-protocol.ts";
 
 /** Whether gRPC clients can use the listener: they need HTTP/2 and trailers. */
 export const servesGrpc = ({ http2, engine, shared_engines: isShared }: Listener): boolean =>
-  http2 && (engine === "full" || isShared);
+  http2 && (engine !== "standard" || isShared);
 
 /** Whether a request for one of the route's hosts can arrive at the listener. */
 export function isReachable(

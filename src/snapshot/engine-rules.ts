@@ -14,7 +14,7 @@ import { isGrpcProtocol } from "./upstream-protocol.ts";
 const TRANSLATOR = "grpc-web";
 
 const WAY_OUT =
-  'give it engine "full", or shared_engines if it has TLS, both with http2; or add the plugin grpc-web for browsers';
+  'give it engine "sluice" or "full", or shared_engines if it has TLS, each with http2; or add the plugin grpc-web for browsers';
 
 /** Reports routes whose service speaks gRPC while no listener does, at the object that the change is to blame for. */
 export function* checkEngines(candidate: Candidate, list: ProblemList): Steps<void> {

@@ -6,7 +6,7 @@ export const engines = ["standard", "full", "sluice"] as const;
 /** The engine of listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
 export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
 
-/** For a listener that names no engine. Our own cannot do everything yet. */
+/** For a listener that names no engine. */
 export const engineOf = (listener: {
   readonly engine?: string | undefined;
   readonly shared_engines?: boolean | undefined;
@@ -15,8 +15,8 @@ export const engineOf = (listener: {
     ? {}
     : { engine: testedEngine };
 
-/** Whether listeners with TLS offer HTTP/2. */
-export const hasHttp2 = testedEngine !== "sluice";
+/** Of listeners that serve gRPC. */
+export const grpcEngine = testedEngine === "sluice" ? "sluice" : "full";
 
 /** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
 export const hasTunnels = testedEngine === "sluice";

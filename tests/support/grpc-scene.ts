@@ -1,4 +1,4 @@
-// The compiled executable between gRPC clients and servers in Node: listeners with the full engine, plain and TLS targets.
+// The compiled executable between gRPC clients and servers in Node: listeners with the engines that serve gRPC, plain and TLS targets.
 import { Authority, type Leaf } from "./authority.ts";
 import { freePort } from "./data-plane.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
@@ -10,13 +10,15 @@ import { executable } from "./executable.ts";
 export const PLAIN = "plain.test";
 export const SECURE = "secure.test";
 
-/** Listeners by name: the full engine with TLS and without. */
-export const LISTENERS = ["full-https", "full-http"] as const;
+/** Listeners by name: each engine with TLS and without. */
+export const LISTENERS = ["full-https", "full-http", "sluice-https", "sluice-http"] as const;
 export type ListenerName = (typeof LISTENERS)[number];
 
 const SETTINGS: Readonly<Record<ListenerName, object>> = {
   "full-https": { protocol: "https", engine: "full" },
   "full-http": { protocol: "http", engine: "full" },
+  "sluice-https": { protocol: "https", engine: "sluice" },
+  "sluice-http": { protocol: "http", engine: "sluice" },
 };
 
 export class GrpcScene {
@@ -35,7 +37,12 @@ export class GrpcScene {
     this.client = parts.client;
     this.plain = parts.plain;
     this.secure = parts.secure;
-    this.#ports = { "full-https": freePort(), "full-http": freePort() };
+    this.#ports = {
+      "full-https": freePort(),
+      "full-http": freePort(),
+      "sluice-https": freePort(),
+      "sluice-http": freePort(),
+    };
   }
 
   static async start(

@@ -261,7 +261,7 @@ describe("an explanation", () => {
       view: {
         outcome: "refused",
         status: 421,
-        detail: expect.stringContaining('needs engine "full"'),
+        detail: expect.stringContaining('needs engine "sluice"'),
         engine: { name: "standard", reason: "The listener has the standard engine only." },
         grpc: { service: "a.B", method: "C" },
         upstream: null,

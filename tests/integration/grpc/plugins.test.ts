@@ -1,6 +1,7 @@
 // Plugins on gRPC calls: what they change, what they leave alone, and what they report.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
+import { grpcEngine } from "../../support/engines.ts";
 import { freePort, type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import {
   answer,
@@ -57,7 +58,7 @@ beforeAll(async () => {
   ];
   plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: "full" },
+    listener: { engine: grpcEngine },
     services: [
       { name: "calls", protocol: "grpc", targets: [{ port: server.port }] },
       { name: "copies", protocol: "grpc", targets: [{ port: copies.port }] },
