@@ -260,7 +260,7 @@ describe("a route for gRPC is rejected", () => {
         routes: [toCalls({ listener_ids: ["a", "b"] })],
       }),
       issue:
-        'routes/r listener_ids[1]: service "calls" speaks gRPC, which listener "b" does not serve: give it engine "full", or shared_engines',
+        'routes/r listener_ids[1]: service "calls" speaks gRPC, which listener "b" does not serve: give it engine "sluice" or "full", or shared_engines',
     },
     ...[{ route_id: "other" }, { enabled: false }, { service_id: "other" }].map((fields) => ({
       why: `with grpc-web of ${JSON.stringify(fields)}`,

@@ -20,25 +20,36 @@ const statuses = new Map(
   ),
 );
 
-/** A name as the beginning of a literal without indexing; empty for a field that HTTP/2 does not have. */
-type NamePrefix = Uint8Array;
+/** A name of a field. */
+interface FieldName {
+  /** The beginning of a literal without indexing; empty for a field that HTTP/2 does not have. */
+  readonly prefix: Uint8Array;
+  readonly kind: "date" | "length" | "alt-svc" | "other";
+}
 
 const NONE = new Uint8Array(0);
-const prefixes = new Map<string, NamePrefix>();
-const MAX_PREFIXES = 1000;
+const names = new Map<string, FieldName>();
+const MAX_NAMES = 1000;
 const MAX_NAME_LENGTH = 64;
 
 /** `sent`: in any case. */
-function prefixOf(sent: string): NamePrefix {
-  const known = prefixes.get(sent);
+function nameOf(sent: string): FieldName {
+  const known = names.get(sent);
   if (known !== undefined) return known;
-  const prefix = makePrefix(sent.toLowerCase());
-  if (prefixes.size >= MAX_PREFIXES) prefixes.clear();
-  if (sent.length <= MAX_NAME_LENGTH) prefixes.set(sent, prefix);
-  return prefix;
+  const lower = sent.toLowerCase();
+  const kind =
+    lower === "content-length"
+      ? "length"
+      : lower === "date" || lower === "alt-svc"
+        ? lower
+        : "other";
+  const name: FieldName = { prefix: prefixOf(lower), kind };
+  if (names.size >= MAX_NAMES) names.clear();
+  if (sent.length <= MAX_NAME_LENGTH) names.set(sent, name);
+  return name;
 }
 
-function makePrefix(name: string): NamePrefix {
+function prefixOf(name: string): Uint8Array {
   if (CONNECTION_FIELDS.has(name) || !isToken(name)) return NONE;
   const index = STATIC_NAMES.get(name);
   const bytes: number[] = [];
@@ -84,15 +95,20 @@ export class BlockWriter {
     if (isFirst) this.#bytes[this.#size++] = NO_TABLE;
   }
 
-  /** A head with its fields; `length`: an additional Content-Length, -1: none. */
-  head(head: OutgoingHead, length: number): void {
+  /**
+   * A head with its fields. `length`: an additional Content-Length, -1: none. `altSvc`: a line in the place of what the target
+   * announces; empty: there is none.
+   */
+  head(head: OutgoingHead, length: number, altSvc: string): void {
     const { status, lines = null } = head;
     this.status(status);
+    const hasAltSvc = altSvc !== "";
     // RFC 9110 section 8.6: no length with 204.
     const hasDate =
       lines !== null && status !== 204
-        ? this.#lines(lines) || head.hasDate === true
-        : this.#headers(head.headers, status === 204);
+        ? this.#lines(lines, hasAltSvc)
+        : this.#headers(head.headers, { hasAltSvc, dropsLength: status === 204 });
+    if (hasAltSvc) this.#lines(altSvc, false);
     if (!hasDate) this.#field(DATE, dateValue());
     if (length >= 0) this.#field(LENGTH, String(length));
   }
@@ -108,24 +124,31 @@ export class BlockWriter {
     this.#string(String(status));
   }
 
-  /** Of valid fields; returns whether a Date was there, as far as that was looked at. */
-  #lines(lines: string): boolean {
+  /** Of valid fields. Returns whether a Date was there. */
+  #lines(lines: string, hasAltSvc: boolean): boolean {
+    let hasDate = false;
     for (let at = 0; at < lines.length;) {
       const end = lines.indexOf("\r\n", at);
       const colon = lines.indexOf(":", at);
-      const prefix = prefixOf(lines.slice(at, colon));
-      if (prefix.length > 0) this.#field(prefix, valueBetween(lines, colon + 1, end));
+      const { prefix, kind } = nameOf(lines.slice(at, colon));
+      if (kind === "date") hasDate = true;
+      const isSent = prefix.length > 0 && !(hasAltSvc && kind === "alt-svc");
+      if (isSent) this.#field(prefix, valueBetween(lines, colon + 1, end));
       at = end + 2;
     }
-    return false;
+    return hasDate;
   }
 
-  #headers(headers: Headers, dropsLength: boolean): boolean {
+  #headers(
+    headers: Headers,
+    { hasAltSvc, dropsLength }: { readonly hasAltSvc: boolean; readonly dropsLength: boolean },
+  ): boolean {
     let hasDate = false;
     for (const [name, value] of headers) {
-      const prefix = prefixOf(name);
-      if (prefix === DATE) hasDate = true;
-      if (prefix.length > 0 && !(dropsLength && prefix === LENGTH)) this.#field(prefix, value);
+      const { prefix, kind } = nameOf(name);
+      if (kind === "date") hasDate = true;
+      const isDropped = (dropsLength && kind === "length") || (hasAltSvc && kind === "alt-svc");
+      if (prefix.length > 0 && !isDropped) this.#field(prefix, value);
     }
     return hasDate;
   }
@@ -133,12 +156,12 @@ export class BlockWriter {
   /** Those of any origin: what is not valid, which no head may hold, is left out. */
   pairs(pairs: FieldPairs): void {
     for (const [name, value] of pairs) {
-      const prefix = prefixOf(name);
+      const { prefix } = nameOf(name);
       if (prefix.length > 0 && !NOT_A_VALUE.test(value)) this.#field(prefix, value);
     }
   }
 
-  #field(prefix: NamePrefix, value: string): void {
+  #field(prefix: Uint8Array, value: string): void {
     this.#reserve(prefix.length + MAX_INTEGER_BYTES + value.length);
     const bytes = this.#bytes;
     let at = this.#size;

@@ -3,7 +3,7 @@ import type { FieldPairs } from "../../../http/fields.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { OutgoingHead } from "../client-stream.ts";
 import type { PeerSocket, SocketUser } from "../peer-socket.ts";
-import type { ConnectionOwner, ServedConnection } from "../served-connection.ts";
+import { altSvcLine, type ConnectionOwner, type ServedConnection } from "../served-connection.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { type BudgetName, ALLOWANCES, Budgets } from "./budgets.ts";
 import { ClosedStreams } from "./closed-streams.ts";
@@ -206,7 +206,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   sendHead(stream: Http2Stream, head: OutgoingHead, length: number, isLast: boolean): void {
     this.#beginBlock();
-    blocks.head(head, length);
+    blocks.head(head, length, altSvcLine(this.#owner.listener()));
     this.output.headers(stream.id, blocks.block, isLast);
   }
 
