@@ -36,14 +36,16 @@ export class InFlight {
     return this.#now;
   };
 
-  add(entry: InFlightEntry): void {
-    if (entry.isListed) return;
+  /** Returns `now()`. */
+  add(entry: InFlightEntry): number {
+    if (entry.isListed) return this.#now;
     if (this.#timer === null) this.#startTimer();
     entry.isListed = true;
     entry.next = this.#first;
     if (this.#first !== null) this.#first.previous = entry;
     this.#first = entry;
     this.size++;
+    return this.#now;
   }
 
   remove(entry: InFlightEntry): void {

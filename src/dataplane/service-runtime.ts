@@ -97,7 +97,7 @@ export class PoolRegistry {
     const endpoint = { ...plain, addresses: addressesOf(spec, this.#names) };
     const made = isHttp2
       ? new SessionPool(endpoint, options, this.#now)
-      : new ConnectionPool(endpoint, options, this.#now);
+      : new ConnectionPool(endpoint, options);
     intents.onActivate(() => {
       this.#pools.set(key, made);
       this.#keys.set(made, key);

@@ -1,5 +1,4 @@
 // Names of request header fields, as sent and as compared, with what becomes of each on its way to a target; knows no request.
-import { latin1 } from "./bytes.ts";
 import { hyphenated } from "./fields.ts";
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
 
@@ -117,7 +116,7 @@ export class NameSlots {
     bytes: Buffer,
     { start, end }: { readonly start: number; readonly end: number },
   ): FieldName {
-    const name = fieldName(latin1(bytes, start, end));
+    const name = fieldName(bytes.latin1Slice(start, end));
     if (end - start <= MAX_NAME_LENGTH) {
       this.names[slot] = name;
       this.bytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);

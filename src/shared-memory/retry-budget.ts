@@ -8,7 +8,7 @@ const MAX_TOKENS = 100;
 /** Deposited every tenth of a second, so that a service with little traffic can retry. */
 const TOKENS_PER_TICK = 1;
 
-/** Deposits `percent` of a token for one request. */
+/** Deposits `percent` of a token for one request. Needless where `spent` is not above 0. */
 export function deposit(board: TargetBoard, service: number, percent: number): void {
   if (board.get(service, "spent") > 0) board.add(service, "spent", -percent);
 }

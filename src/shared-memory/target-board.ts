@@ -233,6 +233,15 @@ export class TargetBoard {
     this.#shares[share] = (this.#shares[share] ?? 0) - 1;
   }
 
+  /** Whether the last requests to the target have not failed: its last outcome is this one. */
+  isAt(row: number, outcome: number): boolean {
+    const first = row * WORDS;
+    return (
+      Atomics.load(this.#cells, first + at.failures) === 0 &&
+      Atomics.load(this.#cells, first + at.outcome) === outcome
+    );
+  }
+
   /** Requests in flight. */
   active(row: number): number {
     return Atomics.load(this.#cells, row * WORDS);

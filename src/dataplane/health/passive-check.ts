@@ -19,19 +19,20 @@ export class PassiveCheck {
   readonly #policy: Service["health"]["passive"];
   readonly #board: TargetBoard;
   readonly #rows: () => CheckedRows;
-  readonly #statuses: ReadonlySet<number>;
+  /** Those that count as a failure. */
+  readonly statuses: ReadonlySet<number>;
 
   /** `rows`: called only on changes, because a version has no rows before it is active. */
   constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: () => CheckedRows) {
     this.#policy = policy;
     this.#board = board;
     this.#rows = rows;
-    this.#statuses = new Set(policy.enabled ? policy.statuses : []);
+    this.statuses = new Set(policy.enabled ? policy.statuses : []);
   }
 
   /** A response head has arrived. Writes only changes, because all workers share the row's cache lines. */
   responded(row: number, status: number): void {
-    if (this.#statuses.has(status)) {
+    if (this.statuses.has(status)) {
       this.failed(row, { status });
       return;
     }

@@ -82,12 +82,12 @@ export class Probe implements ExchangeOwner {
   #begin(connection: UpstreamConnection): void {
     this.#connection = connection;
     if (this.#spec.request === null) {
-      connection.attach({
+      connection.handler = {
         connected: () => this.#end(null),
         received() {},
         drained() {},
         ended: (error) => this.#end(error === null ? CLOSED : failureOf(error)),
-      });
+      };
       return;
     }
     this.#exchange = new Exchange(connection, new HeadCache(parseResponseHead), this);
@@ -152,7 +152,7 @@ export class Probe implements ExchangeOwner {
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.#exchange?.abort();
-    this.#connection?.detach();
+    if (this.#connection !== null) this.#connection.handler = null;
     this.#connection?.destroy();
   }
 

@@ -6,6 +6,7 @@ import {
   isForcedUnhealthy,
   isUnhealthy,
   nextStateChange,
+  outcomes,
 } from "../../shared-memory/target-health.ts";
 import { createBalancer } from "../balancer/algorithms.ts";
 import type { Balancer, BalancerTarget, Load, PickRequest } from "../balancer/balancer.ts";
@@ -47,6 +48,10 @@ export class TargetGroup<T extends GroupTarget> {
   #tiers: readonly Balancer<T>[] = [];
   /** Over unhealthy targets without an override. */
   #others: Balancer<T> | null = null;
+  /** The target of requests that have failed on none, where there is no choice; null: there is one. */
+  #only: T | null = null;
+  /** Whether the algorithm uses latencies. */
+  readonly needsLatency: boolean;
   #version = -1;
   /** Board time until which the tiers are valid if no change is noted. */
   #validUntil = 0;
@@ -61,6 +66,7 @@ export class TargetGroup<T extends GroupTarget> {
       targets: this.#targets.map((target) => target.row),
     }));
     this.#load = this.#loadOf(service);
+    this.needsLatency = service.algorithm === "ewma";
   }
 
   /** Claims rows on the board for the service and its targets. Call it once, before anything else. */
@@ -76,9 +82,11 @@ export class TargetGroup<T extends GroupTarget> {
   /** Selects the target for a request; null: none is available. */
   pick(request: PickRequest): T | null {
     const { board } = this.#context;
-    const time = board.time(Date.now());
+    const isTimed = this.#validUntil !== Number.POSITIVE_INFINITY;
+    const time = isTimed ? board.time(Date.now()) : 0;
     if (time >= this.#validUntil || board.get(this.#row, "version") !== this.#version)
-      this.#rebuild(time);
+      this.#rebuild(board.time(Date.now()));
+    if (this.#only !== null && request.tried === null) return this.#only;
     for (const tier of this.#tiers) {
       const target = tier.pick(request);
       if (target !== null) return target;
@@ -100,7 +108,8 @@ export class TargetGroup<T extends GroupTarget> {
 
   /** Adds one request's share to the retry budget. */
   deposit(percent: number): void {
-    deposit(this.#context.board, this.#row, percent);
+    const { board } = this.#context;
+    if (board.get(this.#row, "spent") > 0) deposit(board, this.#row, percent);
   }
 
   /** Takes a retry from the budget; false when it is exhausted. */
@@ -125,9 +134,11 @@ export class TargetGroup<T extends GroupTarget> {
     this.#context.board.leave(target.row, this.#context.worker);
   }
 
-  /** Whether the algorithm uses latencies. */
-  get needsLatency(): boolean {
-    return this.#service.algorithm === "ewma";
+  /** The target has responded; counts once for each response. */
+  responded({ row }: T, status: number): void {
+    const { passive } = this;
+    if (passive.statuses.has(status) || !this.#context.board.isAt(row, outcomes.works))
+      passive.responded(row, status);
   }
 
   /** Peak EWMA: a slower response counts at once, a faster one gradually. */
@@ -151,8 +162,11 @@ export class TargetGroup<T extends GroupTarget> {
     for (const { row } of this.#targets)
       this.#validUntil = Math.min(this.#validUntil, nextStateChange(board, row, time));
     const lists = this.#healthyTiers(time);
-    const { algorithm } = this.#service;
+    const { algorithm, max_connections_per_target: most } = this.#service;
     this.#tiers = lists.map((list) => createBalancer(algorithm, list, this.#load));
+    const [list = []] = lists;
+    const hasChoice = lists.length > 1 || list.length !== 1 || most > 0;
+    this.#only = hasChoice ? null : (list[0] ?? null);
     const others = this.#targets.filter(
       ({ row }) => isUnhealthy(board, row, time) && !isForcedUnhealthy(board, row, time),
     );

@@ -7,7 +7,7 @@ import { passTrailers, type ResponseDraft } from "../plugin/response-draft.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
-import type { ServiceRuntime } from "../service-runtime.ts";
+import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { ClientRequest } from "./client-request.ts";
@@ -20,10 +20,9 @@ import {
   respondUpstream,
   showToPlugins,
   startUpstream,
-  statusOf,
 } from "./respond.ts";
 import { UpstreamAttempts } from "./upstream-attempts.ts";
-import { requestBodyOf, totalTimeout } from "./upstream-request.ts";
+import { requestBodyOf } from "./upstream-request.ts";
 
 type Mode = "waiting" | "buffering" | "streaming" | "done";
 
@@ -36,8 +35,8 @@ export class ProxyTransaction
   next: InFlightEntry | null = null;
   isListed = false;
   lastByteAt = 0;
-  readonly #startedAt: number;
-  readonly #totalDeadline: number;
+  #startedAt = 0;
+  #totalDeadline = Number.POSITIVE_INFINITY;
   #exchange: UpstreamExchange | null = null;
   /** `per_try_timeout` of the current attempt; infinity: none, or the head has arrived. */
   #tryDeadline = Number.POSITIVE_INFINITY;
@@ -60,44 +59,56 @@ export class ProxyTransaction
   /** Call `writeUpstreamFields` before. */
   constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
     super(request, route, service);
-    const { inFlight } = request.worker;
-    this.#startedAt = inFlight.now();
-    this.body = request.upstreamBodyLength === null ? null : requestBodyOf(request);
-    if (request.callsGrpc) {
-      const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
-      this.grpc = new GrpcCall(request, route, { now: this.#startedAt, onTooLarge });
-    }
-    const total = this.grpc === null ? totalTimeout(this.route, this.service) : 0;
-    this.#totalDeadline = this.#startedAt + (total || Infinity);
+    if (request.upstreamBodyLength !== null) this.body = requestBodyOf(request);
   }
 
   begin(): void {
-    this.request.worker.inFlight.add(this);
-    this.#attempt();
+    const { request, route } = this;
+    const now = request.worker.inFlight.add(this);
+    this.#startedAt = now;
+    const mayCallGrpc = request.isGrpc || request.edits !== null;
+    if (mayCallGrpc && request.callsGrpc) this.#callGrpc();
+    else {
+      const own = route.timeouts === null ? null : route.timeouts.request_timeout;
+      const total = own ?? this.service.service.request_timeout;
+      if (total > 0) this.#totalDeadline = now + total;
+    }
+    this.#attempt(now);
   }
 
-  #attempt(): void {
+  #callGrpc(): void {
+    const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
+    const { request, route } = this;
+    this.grpc = new GrpcCall(request, route, { now: this.#startedAt, onTooLarge });
+    this.timeouts = this.grpc.timeouts(this.timeouts);
+  }
+
+  #attempt(now: number): void {
     const target = this.startAttempt();
     if (target === null) return this.#respondError(this.noTarget);
-    const { inFlight } = this.request.worker;
     const perTry = this.policy.per_try_timeout;
-    if (perTry > 0 && this.grpc === null) this.#tryDeadline = inFlight.now() + perTry;
-    this.#exchange = this.openExchange(this, target);
-    this.#exchange.start(inFlight.now());
+    if (perTry > 0 && this.grpc === null) this.#tryDeadline = now + perTry;
+    this.#exchange = this.openExchange(target);
+    this.#exchange.start(now);
+  }
+
+  protected openExchange(target: TargetRuntime): UpstreamExchange {
+    return target.transport.open(this, this.needsFresh);
   }
 
   // Events of the exchange.
 
   onHead(received: ResponseHead): void {
     const { grpc } = this;
-    const head = this.forClient(received);
+    const head = received.hasLocation ? this.forClient(received) : received;
     const status = grpc === null ? head.status : grpc.responded(head);
     this.attemptResponded(status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     if (status >= 400 && this.#retriedStatus(status)) return;
     if (grpc?.isForeign(head) === true) return this.#abortWith(failures.notGrpc(head.status));
     this.responseHead = head;
-    this.draft = showToPlugins(this.request, head);
+    if (this.request.plugins !== null)
+      this.draft = showToPlugins(this.request, this.request.plugins, head);
     // Without a body the exchange is about to finish and its connection can be reused.
     if (this.draft?.replacement != null && head.framing !== "none") {
       // The plugin's body replaces the target's.
@@ -168,7 +179,7 @@ export class ProxyTransaction
 
   /** Responds with the head and the buffered part of the body; the rest follows as it arrives. */
   #startStreaming(head: ResponseHead): void {
-    this.#stopBuffering();
+    if (this.#reserved > 0) this.#stopBuffering();
     const writer = startUpstream(this, head, this);
     this.#mode = "streaming";
     this.#writer = writer;
@@ -191,7 +202,7 @@ export class ProxyTransaction
     this.request.upstreamEndAt = this.request.receivedAt;
     // Plugins may still work on the response; the target is done.
     this.#exchange = null;
-    this.#stopBuffering();
+    if (this.#reserved > 0) this.#stopBuffering();
     if (this.#mode === "buffering") this.#respondWhole(this.#pieces ?? NO_PIECES);
     else if (this.#writer === null) this.#end(this.#status);
     else this.#endStream(this.#writer);
@@ -209,7 +220,8 @@ export class ProxyTransaction
 
   get #status(): number {
     if (this.responseHead === null) return 0;
-    return this.grpc === null ? statusOf(this.responseHead, this.draft) : this.grpc.ended();
+    if (this.grpc !== null) return this.grpc.ended();
+    return this.draft === null ? this.responseHead.status : this.draft.status;
   }
 
   /** Responds with a complete body, and ends when plugins have transformed it. */
@@ -239,7 +251,7 @@ export class ProxyTransaction
   onFailed(error: ProxyError): void {
     this.attemptFailed(error);
     if (this.#mode === "streaming") return this.#breakOff(error);
-    this.#stopBuffering();
+    if (this.#reserved > 0) this.#stopBuffering();
     this.#pieces = null;
     this.responseHead = null;
     this.draft = null;
@@ -281,8 +293,9 @@ export class ProxyTransaction
     this.#mode = "waiting";
     this.#exchange = null;
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    if (pause < 1) this.#attempt();
-    else this.#pause = setTimeout(() => this.#attempt(), pause);
+    const attempt = () => this.#attempt(this.request.worker.inFlight.now());
+    if (pause < 1) attempt();
+    else this.#pause = setTimeout(attempt, pause);
   }
 
   #respondError(error: ProxyError): void {
@@ -369,7 +382,6 @@ export class ProxyTransaction
   }
 
   #stopBuffering(): void {
-    if (this.#reserved === 0) return;
     const { bufferBudget } = this.request.worker;
     bufferBudget.unwatch(this);
     bufferBudget.release(this.#reserved);
@@ -377,22 +389,23 @@ export class ProxyTransaction
   }
 
   #end(status: number): void {
-    if (this.leave()) finish(this.request, status);
+    if (this.#mode === "done") return;
+    this.leave();
+    finish(this.request, status);
   }
 
-  leave(): boolean {
-    if (this.#mode === "done") return false;
+  leave(): void {
+    if (this.#mode === "done") return;
     this.#mode = "done";
     if (this.#pause !== null) clearTimeout(this.#pause);
     this.endAttempts();
-    this.#stopBuffering();
+    if (this.#reserved > 0) this.#stopBuffering();
     this.#pieces = null;
     const { request } = this;
     request.worker.inFlight.remove(this);
     if (this.#hasSuspendedIdleTimeout)
       request.stream.restoreIdleTimeout(request.listener.idleTimeout);
     if (this.body !== null) request.bytesIn = this.body.bytes;
-    return true;
   }
 }
 

@@ -29,7 +29,7 @@ import { addStickyCookie } from "../sticky.ts";
 import { IdentifiedHead } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { WorkerServices } from "../worker-services.ts";
-import type { ClientRequest } from "./client-request.ts";
+import type { ClientRequest, RequestPlugins } from "./client-request.ts";
 import { failureTrailers, trailersOnly } from "./grpc-call.ts";
 import { transferSource } from "./source-transfer.ts";
 
@@ -51,8 +51,8 @@ export interface UpstreamOutcome {
 }
 
 interface EndingOutcome extends UpstreamOutcome {
-  /** Ends the transaction, not its request; false: it has ended before. */
-  leave(): boolean;
+  /** Ends the transaction, not its request. */
+  leave(): void;
 }
 
 const GATEWAY: ResponseOrigin = { source: "gateway" };
@@ -341,9 +341,11 @@ function sharedBy(headers: Headers): SharedHeaders {
 // Responses of targets.
 
 /** Runs the response handlers on the head of an upstream response; null without any. */
-export function showToPlugins(request: ClientRequest, head: ResponseHead): ResponseDraft | null {
-  const { plugins } = request;
-  if (plugins === null) return null;
+export function showToPlugins(
+  request: ClientRequest,
+  plugins: RequestPlugins,
+  head: ResponseHead,
+): ResponseDraft | null {
   plugins.responseSource = "upstream";
   if (!plugins.hasResponseHandlers()) return null;
   const draft = new ResponseDraft({
@@ -361,7 +363,7 @@ export function showToPlugins(request: ClientRequest, head: ResponseHead): Respo
 }
 
 /** The status for the client. */
-export const statusOf = (head: ResponseHead, draft: ResponseDraft | null): number =>
+const statusOf = (head: ResponseHead, draft: ResponseDraft | null): number =>
   draft === null ? head.status : draft.status;
 
 /** Responds with a complete body and releases its pieces; a promise while plugins transform it. Throws what they throw. */
@@ -403,9 +405,10 @@ function editedHead(outcome: UpstreamOutcome, head: ResponseHead): OutgoingHead 
 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
-  if (!request.sendsId) return head;
+  const { plugins, listener, knownId } = request;
+  if (plugins === null ? !listener.namesRequests : !request.sendsId) return head;
   head.withId ??= new IdentifiedHead(head);
-  head.withId.id = request.id;
+  head.withId.id = knownId === "" ? request.id : knownId;
   return head.withId;
 }
 

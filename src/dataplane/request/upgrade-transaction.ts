@@ -6,7 +6,7 @@ import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange } from "../upstream/exchange.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
+import type { UpstreamExchange } from "../upstream/transport.ts";
 import type { ClientRequest } from "./client-request.ts";
 import { joinUpgraded } from "./join-upgraded.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
@@ -29,9 +29,9 @@ export class UpgradeTransaction extends ProxyTransaction {
   }
 
   /** A connection of its own: gateway and target may disagree about the state after a refused upgrade. */
-  protected override openExchange(owner: ExchangeOwner, target: TargetRuntime): UpstreamExchange {
+  protected override openExchange(target: TargetRuntime): UpstreamExchange {
     const connection = new UpstreamConnection(target.endpoint, NO_POOL, true);
-    return new Exchange(connection, target.heads, owner);
+    return new Exchange(connection, target.heads, this);
   }
 
   override requestHead(): string {

@@ -8,7 +8,7 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import type { ExchangeOwner, ExchangeTimeouts, UpstreamExchange } from "../upstream/transport.ts";
+import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
 import type { GrpcCall } from "./grpc-call.ts";
@@ -31,6 +31,8 @@ export class UpstreamAttempts implements PickRequest {
   readonly service: ServiceRuntime;
   readonly policy: Retries;
   readonly key: number | null;
+  /** Of each attempt. */
+  timeouts: ExchangeTimeouts;
   tried: Set<string> | null = null;
   /** Target of the current or last attempt. */
   target: TargetRuntime | null = null;
@@ -57,6 +59,8 @@ export class UpstreamAttempts implements PickRequest {
     this.service = service;
     this.policy = route.route.retries ?? retries;
     this.key = algorithm === "consistent_hash" ? hashKey(service.service, request) : null;
+    this.timeouts =
+      route.timeouts === null ? service.timeouts : exchangeTimeouts(route.timeouts, service);
     service.group.deposit(this.policy.budget_percent);
   }
 
@@ -81,17 +85,14 @@ export class UpstreamAttempts implements PickRequest {
   /** Selects the target of the next attempt and counts the request there. */
   #enter(): TargetRuntime | null {
     const { group } = this.service;
-    let target = (this.tried === null ? this.#stickyTarget() : null) ?? this.#pick();
+    const isSticky = this.tried === null && this.service.sticky !== null;
+    let target = (isSticky ? this.#stickyTarget() : null) ?? group.pick(this);
     while (target !== null && !group.enter(target)) {
       this.tried ??= new Set();
       this.tried.add(target.id);
-      target = this.#pick();
+      target = group.pick(this);
     }
     return target;
-  }
-
-  #pick(): TargetRuntime | null {
-    return this.service.group.pick(this);
   }
 
   /** The target of the sticky cookie, also a drained one, unless it is unhealthy, full or deleted. */
@@ -113,9 +114,11 @@ export class UpstreamAttempts implements PickRequest {
 
   /** Ends the request's attempts and cancels a pending retry. */
   protected endAttempts(): void {
-    if (this.#next !== null) this.service.group.leave(this.#next);
+    const { group } = this.service;
+    if (this.#next !== null) group.leave(this.#next);
     this.#next = null;
-    this.#leave();
+    if (this.#isStarted && this.target !== null) group.leave(this.target);
+    this.#isStarted = false;
   }
 
   /** The request counts on its target until the returned function is called. */
@@ -140,31 +143,16 @@ export class UpstreamAttempts implements PickRequest {
     return requestHead(request, host, isKept ? "keep" : "close");
   }
 
-  /** Of the current attempt. */
-  protected openExchange(owner: ExchangeOwner, target: TargetRuntime): UpstreamExchange {
-    return target.transport.open(owner, this.needsFresh);
-  }
-
-  get timeouts(): ExchangeTimeouts {
-    const timeouts = exchangeTimeouts(this.route, this.service);
-    return this.grpc === null ? timeouts : this.grpc.timeouts(timeouts);
-  }
-
-  #leave(): void {
-    if (!this.#isStarted || this.target === null) return;
-    this.#isStarted = false;
-    this.service.group.leave(this.target);
-  }
-
-  /** The head as the client gets it. */
+  /** The head as the client gets it, where it has an address. */
   protected forClient(head: ResponseHead): ResponseHead {
-    return head.hasLocation ? withClientAddress(head, this) : head;
+    return withClientAddress(head, this);
   }
 
   /** The response head has arrived. An error status completes the attempt; other responses may still break off. */
   attemptResponded(status: number): void {
-    this.request.responseStarted(status);
-    const { target } = this;
+    const { target, request } = this;
+    request.headAt = request.receivedAt;
+    request.upstreamStatus = status;
     if (target === null) return;
     const { group } = this.service;
     if (group.needsLatency) group.recordLatency(target, performance.now() - this.#startedAt);
@@ -177,7 +165,7 @@ export class UpstreamAttempts implements PickRequest {
     const status = this.#openStatus;
     this.#openStatus = 0;
     if (status === 0 || this.target === null) return;
-    this.service.group.passive.responded(this.target.row, status);
+    this.service.group.responded(this.target, status);
   }
 
   /** The trailers of the response have another status than its head, as an HTTP status. */
@@ -242,7 +230,7 @@ export class UpstreamAttempts implements PickRequest {
       this.service.group.leave(next);
       return null;
     }
-    this.#leave();
+    this.endAttempts();
     this.#next = next;
     // The request reached no target: no need to wait.
     return isUnsent && retries === 0 ? 0 : backOff(policy.backoff_ms, retries, Math.random());

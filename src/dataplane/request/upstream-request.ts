@@ -1,5 +1,6 @@
 // The upstream request by route and service: path, host, timeouts, body; knows no socket.
 import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
+import type { Route } from "../../model/route.ts";
 import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
@@ -96,22 +97,15 @@ export function upstreamHost(
 }
 
 /** The service's timeouts with the route's overrides. */
-export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
-  const own = runtime.timeouts;
-  if (own === null) return service.timeouts;
-  const inherited = service.timeouts;
-  return {
-    connect: own.connect_timeout ?? inherited.connect,
-    response: own.response_timeout ?? inherited.response,
-    read: own.read_timeout ?? inherited.read,
-    write: own.write_timeout ?? inherited.write,
-  };
-}
-
-/** Milliseconds for the whole exchange, 0 for no limit. */
-export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): number {
-  return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
-}
+export const exchangeTimeouts = (
+  own: Route["timeouts"],
+  { timeouts: inherited }: ServiceRuntime,
+): ExchangeTimeouts => ({
+  connect: own.connect_timeout ?? inherited.connect,
+  response: own.response_timeout ?? inherited.response,
+  read: own.read_timeout ?? inherited.read,
+  write: own.write_timeout ?? inherited.write,
+});
 
 /** The limits on reading the client's body. */
 export const bodyReadLimits = ({

@@ -91,7 +91,7 @@ export class Tunnel implements SwitchedClient {
     down.back = up;
     this.#up = up;
     this.#down = down;
-    target.attach(this.#targetHandler(up, down));
+    target.handler = this.#targetHandler(up, down);
     client.resume();
     // The 101 itself may wait for the client.
     if (client.heldBytes > 0) down.pause();

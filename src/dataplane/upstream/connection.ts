@@ -25,8 +25,8 @@ export interface ConnectionHandler {
 
 /** The pool of a connection. */
 export interface ConnectionOwner {
-  /** The handler is done with it, and it can be reused. */
-  release(connection: UpstreamConnection): void;
+  /** The handler is done with it and was removed; it can be reused. `now`: the worker's milliseconds. */
+  release(connection: UpstreamConnection, now: number): void;
   /** The connection has closed. Called once. */
   closed(connection: UpstreamConnection): void;
 }
@@ -37,8 +37,6 @@ export const NO_POOL: ConnectionOwner = {
   closed() {},
 };
 
-type State = "connecting" | "open" | "closed";
-
 /** After this time without a connection the next address is dialed as well. */
 const NEXT_DIAL_MS = 1000;
 
@@ -48,14 +46,22 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   requests = 0;
   /** When it was last released, in the worker's milliseconds. */
   idleSince = 0;
-  #state: State = "connecting";
+  /** Whether it has connected and not closed. */
+  isOpen = false;
+  /** Null: any byte that arrives closes the connection. */
+  handler: ConnectionHandler | null = null;
+  /** The connected address; null while connecting. */
+  address: Address | null = null;
+  /** Its pool. */
+  readonly owner: ConnectionOwner;
+  #isClosed = false;
   #socket: Socket<SocketOwner> | null = null;
-  #handler: ConnectionHandler | null = null;
+  /** What the kernel has not taken. */
   #held: Buffer | null = null;
+  /** Whether bytes are buffered. */
+  isHolding = false;
   #endsWhenWritten = false;
   #isBounded = false;
-  /** The connected address; null while connecting. */
-  #address: Address | null = null;
   /** Addresses that were tried. */
   #tried: Set<Address> | null = null;
   /** Dials that have not failed yet. */
@@ -64,7 +70,6 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   /** Cancels the wait for name resolution. */
   #stopWaiting: (() => void) | null = null;
   readonly #endpoint: Endpoint;
-  readonly #owner: ConnectionOwner;
   readonly #allowsHalfOpen: boolean;
 
   /**
@@ -73,12 +78,12 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
    */
   constructor(endpoint: Endpoint, owner: ConnectionOwner, allowHalfOpen = false) {
     this.#endpoint = endpoint;
-    this.#owner = owner;
+    this.owner = owner;
     this.#allowsHalfOpen = allowHalfOpen;
     const { addresses } = endpoint;
     if (this.#dial()) return;
     this.#stopWaiting = addresses.whenFound(() => {
-      if (this.#state === "connecting" && !this.#dial()) this.failed(failures.dns());
+      if (this.#isConnecting && !this.#dial()) this.failed(failures.dns());
     });
     // Deferred, because no handler is attached yet.
     if (this.#stopWaiting === null) queueMicrotask(() => this.failed(failures.dns()));
@@ -112,39 +117,13 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.#dial();
   }
 
-  /** The connected address; null while connecting. */
-  get address(): Address | null {
-    return this.#address;
-  }
-
-  get isOpen(): boolean {
-    return this.#state === "open";
-  }
-
-  /** Whether bytes are buffered. */
-  get isHolding(): boolean {
-    return this.#held !== null;
+  get #isConnecting(): boolean {
+    return !this.isOpen && !this.#isClosed;
   }
 
   /** Buffered bytes. */
   get heldBytes(): number {
     return this.#held?.length ?? 0;
-  }
-
-  /** Sets the next handler. */
-  attach(handler: ConnectionHandler): void {
-    this.#handler = handler;
-  }
-
-  /** Returns the connection to its pool. */
-  release(): void {
-    this.#handler = null;
-    this.#owner.release(this);
-  }
-
-  /** Removes the handler: any byte that arrives then closes the connection. */
-  detach(): void {
-    this.#handler = null;
   }
 
   /** Writes latin1 text. False: some of it is buffered, wait for `drained`. */
@@ -203,7 +182,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   /** Closes the connection without calling the handler. */
   destroy(): void {
-    if (this.#state === "closed") return;
+    if (this.#isClosed) return;
     this.#close();
     this.#socket?.terminate();
   }
@@ -217,26 +196,29 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   #hold(bytes: Buffer): false {
     this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
+    this.isHolding = true;
     return false;
   }
 
   #close(): ConnectionHandler | null {
-    const handler = this.#handler;
+    const { handler } = this;
     this.#stopDialing();
-    this.#state = "closed";
-    this.#handler = null;
+    this.isOpen = false;
+    this.#isClosed = true;
+    this.handler = null;
     this.#held = null;
-    this.#owner.closed(this);
+    this.isHolding = false;
+    this.owner.closed(this);
     return handler;
   }
 
   // Events of a dial.
 
   onDialed(socket: Socket<SocketOwner>, address: Address): boolean {
-    if (this.#state !== "connecting" || this.#socket !== null) return false;
+    if (!this.#isConnecting || this.#socket !== null) return false;
     this.#stopDialing();
     this.#socket = socket;
-    this.#address = address;
+    this.address = address;
     if (this.#endpoint.tls === null) this.#ready();
     return true;
   }
@@ -244,7 +226,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   onDialFailed(address: Address, error: ProxyError): void {
     this.#dials--;
     this.#endpoint.addresses.failed(address);
-    if (this.#state !== "connecting" || this.#socket !== null) return;
+    if (!this.#isConnecting || this.#socket !== null) return;
     if (this.#slowTimer !== null) clearTimeout(this.#slowTimer);
     this.#slowTimer = null;
     if (this.#tried !== null && this.#dial()) return;
@@ -275,8 +257,8 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   }
 
   #ready(): void {
-    this.#state = "open";
-    this.#handler?.connected();
+    this.isOpen = true;
+    this.handler?.connected();
   }
 
   broken(error: Error): void {
@@ -288,31 +270,32 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   }
 
   halfEnded(): void {
-    const handler = this.#handler;
+    const { handler } = this;
     if (handler?.halfEnded === undefined) this.failed(null);
     else handler.halfEnded();
   }
 
   failed(error: ProxyError | null, isReset = false): void {
-    if (this.#state === "closed") return;
+    if (this.#isClosed) return;
     this.#close()?.ended(error, isReset);
     this.#socket?.terminate();
   }
 
   received(chunk: Buffer): void {
-    if (this.#state === "closed") return;
+    if (this.#isClosed) return;
     // Bytes without a request: an idle connection on which the target speaks first must not be reused.
-    if (this.#handler === null) this.destroy();
-    else this.#handler.received(chunk);
+    if (this.handler === null) this.destroy();
+    else this.handler.received(chunk);
   }
 
   flush(): void {
     const held = this.#held;
     if (held === null || this.#socket === null) return;
     this.#held = null;
+    this.isHolding = false;
     if (!this.write(held)) return;
     if (this.#endsWhenWritten) this.#socket.shutdown();
-    this.#handler?.drained();
+    this.handler?.drained();
   }
 }
 

@@ -1,5 +1,5 @@
 // One request and its response on one upstream connection; knows no client and no route.
-import { latin1, partOf } from "../../http/bytes.ts";
+import { partOf } from "../../http/bytes.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
@@ -61,28 +61,33 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#isReused = connection.requests > 0;
     this.#bodyIsSent = owner.body === null;
     connection.requests++;
-    connection.attach(this);
+    connection.handler = this;
   }
 
   /** Sends the request, as soon as the connection is open. `now` in the owner's milliseconds. */
   start(now: number): void {
     this.#now = now;
-    this.#deadline = after(now, this.#timeouts.connect);
-    if (this.#connection.isOpen) this.connected();
+    if (this.#connection.isOpen) this.#send();
+    else this.#deadline = after(now, this.#timeouts.connect);
   }
 
   connected(): void {
     if (this.#phase !== "connecting") return;
-    this.#phase = "sending";
-    this.isSent = true;
     // A reused connection is open at once: saves reading the time.
-    if (!this.#isReused) this.#owner.request.connectedAt = performance.now();
+    this.#owner.request.connectedAt = performance.now();
+    this.#send();
+  }
+
+  #send(): void {
+    this.isSent = true;
     const head = this.#owner.requestHead();
     if (this.#body === null) {
+      this.#phase = "awaiting";
+      this.#deadline = after(this.#now, this.#timeouts.response);
       this.#connection.writeText(head);
-      this.#awaitResponse();
       return;
     }
+    this.#phase = "sending";
     this.#sendBody(head, this.#body);
   }
 
@@ -101,12 +106,10 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#bodyIsSent = true;
     const early = this.#earlySwitch;
     if (early !== null) this.#switchProtocols(early.head, early.rest);
-    else if (this.#phase === "sending") this.#awaitResponse();
-  }
-
-  #awaitResponse(): void {
-    this.#phase = "awaiting";
-    this.#deadline = after(this.#now, this.#timeouts.response);
+    else if (this.#phase === "sending") {
+      this.#phase = "awaiting";
+      this.#deadline = after(this.#now, this.#timeouts.response);
+    }
   }
 
   drained(): void {
@@ -135,13 +138,11 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   received(chunk: Buffer): void {
     this.#owner.request.receivedAt = performance.now();
     try {
-      if (this.#phase === "reading") {
-        this.#deadline = after(this.#now, this.#timeouts.read);
-        this.#bodyBytes(chunk);
-      } else if (this.#phase === "sending" || this.#phase === "awaiting") {
-        this.#headBytes(chunk);
-      }
-      if (this.#phase === "reading") this.#owner.onWaiting();
+      if (this.#phase === "reading") this.#bodyBytes(chunk);
+      else if (this.#phase === "sending" || this.#phase === "awaiting") this.#headBytes(chunk);
+      if (this.#phase !== "reading") return;
+      this.#deadline = after(this.#now, this.#timeouts.read);
+      this.#owner.onWaiting();
     } catch (error) {
       this.refuse(error);
     }
@@ -159,14 +160,17 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     const { upstreamMethod, generation } = this.#owner.request;
     const { maxResponseHeadBytes: maxHeadBytes } = generation;
     // One string to find the end and to parse: most heads are as long as the last one, or shorter than USUAL_HEAD_BYTES.
-    let text = latin1(
-      bytes,
-      0,
-      endsHead(bytes, heads.usualBytes) ? heads.usualBytes : USUAL_HEAD_BYTES,
-    );
+    const usual = heads.usualBytes;
+    const isUsual =
+      usual > 3 &&
+      bytes[usual - 1] === 10 &&
+      bytes[usual - 2] === 13 &&
+      bytes[usual - 3] === 10 &&
+      bytes[usual - 4] === 13;
+    let text = bytes.latin1Slice(0, isUsual ? usual : Math.min(USUAL_HEAD_BYTES, bytes.length));
     let end = text.indexOf("\r\n\r\n");
     if (end < 0 && bytes.length > USUAL_HEAD_BYTES) {
-      text = latin1(bytes, 0, maxHeadBytes + 1);
+      text = bytes.latin1Slice(0, Math.min(maxHeadBytes + 1, bytes.length));
       end = text.indexOf("\r\n\r\n");
     }
     const size = end < 0 ? text.length : end + 4;
@@ -201,7 +205,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     // 100 is for the body, which the gateway may have sent already.
     if (head.status === 100) this.#body?.continue();
     else this.#owner.onInterim?.(head.status, [...head.headers]);
-    if (rest.length > 0 && !this.#isDone()) this.#headBytes(rest);
+    if (rest.length > 0 && this.#phase !== "done") this.#headBytes(rest);
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
@@ -216,18 +220,18 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     }
     if (this.#earlySwitch !== null) this.#connection.resume();
     this.#phase = "done";
-    this.#connection.detach();
+    this.#connection.handler = null;
     this.#owner.onUpgraded(head, this.#connection, rest);
   }
 
   #finalHead(head: ResponseHead, rest: Buffer): void {
     this.#head = head;
     this.#phase = "reading";
-    this.#deadline = after(this.#now, this.#timeouts.read);
     this.#remaining = head.length;
     if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
     this.#owner.onHead(head);
-    if (this.#isDone()) return;
+    // The owner may have ended the exchange.
+    if ((this.#phase as Phase) === "done") return;
     if (head.framing === "none" || head.length === 0) {
       if (rest.length > 0)
         throw new ResponseSyntaxError("the target sent bytes after its response");
@@ -235,11 +239,6 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     } else if (rest.length > 0) {
       this.#bodyBytes(rest);
     }
-  }
-
-  /** Whether the owner has ended the exchange in a callback. */
-  #isDone(): boolean {
-    return this.#phase === "done";
   }
 
   #bodyBytes(chunk: Buffer): void {
@@ -262,7 +261,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     const used = decoder.push(chunk, (piece) => this.#owner.onContent(piece));
     if (used < chunk.length)
       throw new ResponseSyntaxError("the target sent bytes after its response");
-    if (!decoder.done || this.#isDone()) return;
+    if (!decoder.done || this.#phase === "done") return;
     const { trailers } = decoder;
     if (trailers !== null) this.#owner.onTrailers?.(trailers);
     this.#finish();
@@ -277,8 +276,8 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#phase = "done";
     if (!this.#bodyIsSent) this.#body?.cancel();
     if (this.#isPaused) connection.resume();
-    connection.detach();
-    if (mayKeep) connection.release();
+    connection.handler = null;
+    if (mayKeep) connection.owner.release(connection, this.#now);
     else connection.destroy();
   }
 
@@ -319,7 +318,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#phase = "done";
     // An unread body goes with the next attempt.
     if (this.isSent) this.#body?.cancel();
-    this.#connection.detach();
+    this.#connection.handler = null;
     this.#connection.destroy();
   }
 
@@ -357,13 +356,5 @@ export class Http1Transport implements UpstreamTransport {
     return new Exchange(this.#pool.acquire(isFresh), this.#heads, owner);
   }
 }
-
-/** Whether an empty line ends at `at`. */
-const endsHead = (bytes: Buffer, at: number) =>
-  at > 3 &&
-  bytes[at - 1] === 10 &&
-  bytes[at - 2] === 13 &&
-  bytes[at - 3] === 10 &&
-  bytes[at - 4] === 13;
 
 const after = (now: number, ms: number) => (ms === 0 ? Number.POSITIVE_INFINITY : now + ms);

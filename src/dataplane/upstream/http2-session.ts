@@ -97,7 +97,7 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
     this.#owner = owner;
     this.scheme = endpoint.tls === null ? "http" : "https";
     this.#connection = new UpstreamConnection(endpoint, this);
-    this.#connection.attach(this);
+    this.#connection.handler = this;
   }
 
   get streams(): number {
@@ -322,7 +322,7 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
   #end(error: ProxyError | null): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
-    this.#connection.detach();
+    this.#connection.handler = null;
     this.#owner.sessionRetired(this);
     let isFirst = true;
     for (const user of [...this.#users]) {

@@ -18,17 +18,15 @@ const SURPLUS_MS = 1000;
 export class ConnectionPool implements ConnectionOwner {
   #options: PoolOptions;
   readonly endpoint: Endpoint;
-  readonly #now: () => number;
   readonly #idle: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   #isClosed = false;
   /** `addresses.version` when idle connections were last checked against it. */
   #version = 0;
 
-  constructor(endpoint: Endpoint, options: PoolOptions, now: () => number) {
+  constructor(endpoint: Endpoint, options: PoolOptions) {
     this.endpoint = endpoint;
     this.#options = options;
-    this.#now = now;
   }
 
   /** Connections, busy and idle. */
@@ -55,20 +53,20 @@ export class ConnectionPool implements ConnectionOwner {
     this.#options = options;
   }
 
-  release(connection: UpstreamConnection): void {
+  release(connection: UpstreamConnection, now: number): void {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
-    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen || this.#isGone(connection)) {
+    const isGone = !this.endpoint.addresses.isFixed && this.#isGone(connection);
+    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen || isGone) {
       connection.destroy();
       return;
     }
-    connection.idleSince = this.#now();
+    connection.idleSince = now;
     this.#idle.push(connection);
   }
 
   /** Whether the target no longer has the connection's address. */
   #isGone({ address }: UpstreamConnection): boolean {
-    if (this.endpoint.addresses.isFixed) return false;
     return address !== null && !this.endpoint.addresses.has(address);
   }
 

@@ -87,7 +87,7 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     this.#clientWatch = new PeerWatch(options.now);
     this.#targetWatch = new PeerWatch(options.now);
     this.#onEnd = options.onEnd;
-    options.connection.attach(this);
+    options.connection.handler = this;
   }
 
   /** `rest`: what the target has sent behind its 101. */

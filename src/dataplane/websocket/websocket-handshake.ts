@@ -5,7 +5,7 @@ import type { ClientRequest } from "../request/client-request.ts";
 import { joinUpgraded } from "../request/join-upgraded.ts";
 import { respondError, respondRefusal } from "../request/respond.ts";
 import { UpstreamAttempts } from "../request/upstream-attempts.ts";
-import { totalTimeout, upstreamHost } from "../request/upstream-request.ts";
+import { upstreamHost } from "../request/upstream-request.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
@@ -45,7 +45,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   /** Call `writeUpstreamFields` before. */
   constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
     super(request, route, service);
-    const total = totalTimeout(this.route, this.service);
+    const total = route.timeouts?.request_timeout ?? service.service.request_timeout;
     this.#totalDeadline =
       total === 0 ? Number.POSITIVE_INFINITY : request.worker.inFlight.now() + total;
   }
@@ -112,7 +112,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   onHead(head: ResponseHead): void {
     this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    this.#head = this.forClient(head);
+    this.#head = head.hasLocation ? this.forClient(head) : head;
   }
 
   onContent(chunk: Buffer): void {

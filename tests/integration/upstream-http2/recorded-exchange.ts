@@ -38,7 +38,7 @@ export const http2Transport = (port: number): UpstreamTransport => http2Target(p
 
 export function http1Transport(port: number): UpstreamTransport {
   return new Http1Transport(
-    new ConnectionPool(endpointOf(port), options, now),
+    new ConnectionPool(endpointOf(port), options),
     new HeadCache(parseResponseHead),
   );
 }

@@ -11,6 +11,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
+import { HostCache } from "../../../src/http/authority.ts";
 import { HeaderBlock } from "../../../src/http/header-block.ts";
 import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { Pace } from "../../../src/pace.ts";
@@ -82,7 +83,7 @@ export class World {
   }
 
   attempts(method = "GET", headers: Record<string, string> = {}): TestAttempts {
-    const route = { route: { retries: null } } as unknown as RouteRuntime;
+    const route = { route: { retries: null }, timeouts: null } as unknown as RouteRuntime;
     return new TestAttempts(requestOf(method, headers), route, this.runtime);
   }
 }
@@ -116,8 +117,12 @@ export function requestOf(
     connection: null,
     peerAddress: () => "192.0.2.7",
   } as unknown as ClientStream;
-  const hosts = { normalize: (host: string) => host };
-  const facts = { trustsAnyone: false, protocol: "http", maxTargetBytes: 8192, hosts };
+  const facts = {
+    trustsAnyone: false,
+    protocol: "http",
+    maxTargetBytes: 8192,
+    hosts: new HostCache(),
+  };
   const generation = { managementCookies: new ManagementCookies("test", () => false) };
   const request = new ClientRequest(
     stream,

@@ -8,7 +8,6 @@ import {
 } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget, NOT_NORMAL } from "../../../http/request-target.ts";
-import { latin1 } from "../../../http/bytes.ts";
 import { failures, type ProxyError } from "../../error.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */
@@ -71,10 +70,10 @@ export class HeadReader {
     const begin = this.#scanned;
     // The empty line may have begun before.
     const from = Math.max(0, begin - 3);
-    let text = latin1(bytes, from, from + USUAL_HEAD_BYTES);
+    let text = bytes.latin1Slice(from, Math.min(from + USUAL_HEAD_BYTES, bytes.length));
     let end = text.indexOf(END);
     if (end < 0 && bytes.length > from + USUAL_HEAD_BYTES) {
-      text = latin1(bytes, from, maxBytes + 1);
+      text = bytes.latin1Slice(from, Math.min(maxBytes + 1, bytes.length));
       end = text.indexOf(END);
     }
     const size = end < 0 ? bytes.length : from + end + END.length;
@@ -86,7 +85,7 @@ export class HeadReader {
     this.#isLineKnown = false;
     const parts = begin === 0 ? null : partsOf(bytes, maxBytes);
     this.size = parts === null ? size : parts.size;
-    return parts === null ? problemOf(latin1(bytes, 0, size)) : requestOf(parts);
+    return parts === null ? problemOf(bytes.latin1Slice(0, size)) : requestOf(parts);
   }
 
   /** What no further byte makes valid is refused at once. `text`: what is new. */
@@ -97,7 +96,7 @@ export class HeadReader {
     );
     if (!this.#isLineKnown) {
       const lineEnd = text.includes("\r\n") ? bytes.indexOf("\r\n") : -1;
-      const line = latin1(bytes, 0, Math.max(0, lineEnd));
+      const line = bytes.latin1Slice(0, Math.max(0, lineEnd));
       this.#isLineKnown = lineEnd >= 0;
       if (this.#isLineKnown && !REQUEST_LINE.test(line)) return problemOfLine(line);
     }
@@ -196,7 +195,7 @@ function partsOf(bytes: Buffer, maxBytes: number): HeadParts | null {
   }
   if (at + 1 >= end || bytes[at] !== CR || bytes[at + 1] !== LF) return null;
   const size = at + 2;
-  const text = latin1(bytes, 0, size);
+  const text = bytes.latin1Slice(0, size);
   return { text, size, lineEnd, names, offsets, plainFrom: isPlain ? lineEnd + 2 : -1 };
 }
 
