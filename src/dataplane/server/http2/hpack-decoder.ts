@@ -1,5 +1,4 @@
 // Decodes header lists (RFC 7541): the dynamic table, integers, strings; knows no request.
-import { latin1 } from "../../../http/bytes.ts";
 import { CODE, ConnectionError } from "./frames.ts";
 import { decodedBound, decodeHuffman } from "./huffman.ts";
 import { STATIC_TABLE, type TableEntry } from "./static-table.ts";
@@ -125,12 +124,12 @@ export class HpackDecoder {
     const start = this.#at;
     this.#at += size;
     if (this.#at > this.#end) throw failed();
-    if (!isCoded) return latin1(this.#block, start, this.#at);
+    if (!isCoded) return this.#block.latin1Slice(start, this.#at);
     const bound = decodedBound(size);
     const into = bound <= scratch.length ? scratch : Buffer.allocUnsafeSlow(bound);
     const decoded = decodeHuffman(this.#block, { start, end: this.#at }, into);
     if (decoded < 0) throw failed();
-    return latin1(into, 0, decoded);
+    return into.latin1Slice(0, decoded);
   }
 
   #resize(limit: number): void {
