@@ -71,6 +71,8 @@ export interface KnownFields {
   via: string | null;
   cdnLoop: string | null;
   userAgent: string | null;
+  expect: string | null;
+  te: string | null;
 }
 
 export interface FieldName {

@@ -13,24 +13,32 @@ export interface FieldPlaces {
   readonly plainFrom: number;
 }
 
-export class HeaderBlock {
+export class HeaderBlock implements KnownFields {
   /** Of each field, in order; a name may repeat. */
   readonly names: readonly FieldName[];
   /** Null: the fields are parts of a text. */
   readonly #values: readonly string[] | null;
   readonly #places: FieldPlaces;
-  /** Those that the gateway itself reads, where the parser has found them; see `readKnownFields`. */
-  readonly known: KnownFields | null;
   #record: Record<string, string> | null = null;
+  /** Whether those below are set: by the parser, or by `readKnownFields`. */
+  isRead = false;
+  hostField: string | null = null;
+  connectionField: string | null = null;
+  transferEncoding: string | null = null;
+  contentLength: string | null = null;
+  upgrade: string | null = null;
+  cookie: string | null = null;
+  via: string | null = null;
+  cdnLoop: string | null = null;
+  userAgent: string | null = null;
+  expect: string | null = null;
+  te: string | null = null;
+  /** Fields of that name, where the parser has set the others. */
+  cookies = 0;
 
   /** Takes the arrays over. */
-  constructor(
-    names: readonly FieldName[],
-    values: readonly string[] | FieldPlaces,
-    known: KnownFields | null = null,
-  ) {
+  constructor(names: readonly FieldName[], values: readonly string[] | FieldPlaces) {
     this.names = names;
-    this.known = known;
     const isText = "text" in values;
     this.#values = isText ? null : values;
     this.#places = isText ? values : NO_PLACES;

@@ -2,18 +2,10 @@
 import { KNOWN, type KnownFields } from "./field-name.ts";
 import { type HeaderBlock, joined } from "./header-block.ts";
 
+/** Sets them in the block, once. */
 export function readKnownFields(fields: HeaderBlock): KnownFields {
-  const into: KnownFields = {
-    hostField: null,
-    connectionField: null,
-    transferEncoding: null,
-    contentLength: null,
-    upgrade: null,
-    cookie: null,
-    via: null,
-    cdnLoop: null,
-    userAgent: null,
-  };
+  if (fields.isRead) return fields;
+  fields.isRead = true;
   const { names } = fields;
   for (let at = 0; at < names.length; at++) {
     const name = names[at];
@@ -22,35 +14,41 @@ export function readKnownFields(fields: HeaderBlock): KnownFields {
     const value = fields.valueAt(at);
     switch (name.known) {
       case KNOWN.host:
-        into.hostField = after(into.hostField, lower, value);
+        fields.hostField = after(fields.hostField, lower, value);
         break;
       case KNOWN.connection:
-        into.connectionField = after(into.connectionField, lower, value);
+        fields.connectionField = after(fields.connectionField, lower, value);
         break;
       case KNOWN["transfer-encoding"]:
-        into.transferEncoding = after(into.transferEncoding, lower, value);
+        fields.transferEncoding = after(fields.transferEncoding, lower, value);
         break;
       case KNOWN["content-length"]:
-        into.contentLength = after(into.contentLength, lower, value);
+        fields.contentLength = after(fields.contentLength, lower, value);
         break;
       case KNOWN.upgrade:
-        into.upgrade = after(into.upgrade, lower, value);
+        fields.upgrade = after(fields.upgrade, lower, value);
         break;
       case KNOWN.cookie:
-        into.cookie = after(into.cookie, lower, value);
+        fields.cookie = after(fields.cookie, lower, value);
         break;
       case KNOWN.via:
-        into.via = after(into.via, lower, value);
+        fields.via = after(fields.via, lower, value);
         break;
       case KNOWN["cdn-loop"]:
-        into.cdnLoop = after(into.cdnLoop, lower, value);
+        fields.cdnLoop = after(fields.cdnLoop, lower, value);
         break;
       case KNOWN["user-agent"]:
-        into.userAgent = after(into.userAgent, lower, value);
+        fields.userAgent = after(fields.userAgent, lower, value);
+        break;
+      case KNOWN.expect:
+        fields.expect = after(fields.expect, lower, value);
+        break;
+      case KNOWN.te:
+        fields.te = after(fields.te, lower, value);
         break;
     }
   }
-  return into;
+  return fields;
 }
 
 const after = (before: string | null, lower: string, value: string): string =>

@@ -173,7 +173,7 @@ export class ClientRequest implements RouteSubject, RequestTarget {
     this.worker = worker;
     this.method = stream.method;
     this.fields = stream.fields;
-    this.known = this.fields.known ?? readKnownFields(this.fields);
+    this.known = this.fields.isRead ? this.fields : readKnownFields(this.fields);
   }
 
   /** Parses the head; an error when it cannot be served (RFC 9112 sections 3.2 and 6). */

@@ -1,11 +1,5 @@
 // Reads the head of an HTTP/1.1 request, strictly (RFC 9112): what servers read differently is refused; knows no socket.
-import {
-  type FieldName,
-  KNOWN,
-  type KnownFields,
-  NameSlots,
-  SLOTS,
-} from "../../../http/field-name.ts";
+import { type FieldName, KNOWN, NameSlots, SLOTS } from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget, NOT_NORMAL } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
@@ -208,9 +202,11 @@ export const parseRequestHead = (text: string): RequestHead | ProxyError => {
 function requestOf(parts: HeadParts): RequestHead | ProxyError {
   const { text, lineEnd } = parts;
   const isHttp11 = text.charCodeAt(lineEnd - 1) === 49;
-  const known = fieldsIn(parts);
-  if (typeof known === "string") return failures.badRequest(known);
-  const { hostField, connectionField, contentLength, transferEncoding, expect, te } = known;
+  let fields = new HeaderBlock(parts.names, parts);
+  const problem = readFields(fields);
+  if (problem !== null) return failures.badRequest(problem);
+  const { hostField, connectionField, contentLength, transferEncoding, expect, te } = fields;
+  const { upgrade } = fields;
   const isChunked = transferEncoding !== null;
   if (isChunked && contentLength !== null)
     return failures.badRequest("the request has Transfer-Encoding and Content-Length");
@@ -219,9 +215,8 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
   const methodEnd = text.indexOf(" ");
   const method = text.slice(0, methodEnd);
   const sent = text.slice(methodEnd + 1, lineEnd - 9);
-  let fields = new HeaderBlock(parts.names, parts, known);
   // Servers that read one of several cookie fields would see other cookies than plugins do.
-  if (known.cookies > 1) fields = fields.with("cookie", known.cookie);
+  if (fields.cookies > 1) fields = fields.with("cookie", fields.cookie);
   let target = sent;
   if (sent.charCodeAt(0) !== 47) {
     const other = otherForm(sent, method);
@@ -242,7 +237,7 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
     keepsAlive: !options.includes("close") && (isHttp11 || options.includes("keep-alive")),
     expectsContinue: expect?.toLowerCase() === "100-continue" && isHttp11 && bodyLength !== 0,
     takesTrailers: te !== null && isHttp11 && TRAILERS.test(te),
-    upgrade: isHttp11 && options.includes("upgrade") ? known.upgrade : null,
+    upgrade: isHttp11 && options.includes("upgrade") ? upgrade : null,
   };
 }
 
@@ -266,56 +261,35 @@ function otherForm(
 
 const NO_OPTIONS: readonly string[] = [];
 
-/** The fields about the message and its connection, with those that the request path reads. */
-interface HeadFields extends KnownFields {
-  expect: string | null;
-  te: string | null;
-  cookies: number;
-}
-
-/** A text: what is wrong with them. */
-function fieldsIn({ text, names, offsets }: HeadParts): HeadFields | string {
-  const found = noFields();
+/** Sets those that the gateway reads. A text: what is wrong with them. */
+function readFields(fields: HeaderBlock): string | null {
+  const { names } = fields;
+  fields.isRead = true;
   for (let at = 0; at < names.length; at++) {
     const known = names[at]?.known ?? 0;
     if (known === 0) continue;
-    const value = text.slice(offsets[2 * at], offsets[2 * at + 1]);
+    const value = fields.valueAt(at);
     if (known === KNOWN.host) {
-      if (found.hostField !== null) return "the request has two Host fields";
-      found.hostField = value;
-    } else if (known === KNOWN["user-agent"]) found.userAgent = list(found.userAgent, value);
+      if (fields.hostField !== null) return "the request has two Host fields";
+      fields.hostField = value;
+    } else if (known === KNOWN["user-agent"]) fields.userAgent = list(fields.userAgent, value);
     else if (known === KNOWN.cookie) {
-      found.cookie = found.cookie === null ? value : `${found.cookie}; ${value}`;
-      found.cookies++;
+      fields.cookie = fields.cookie === null ? value : `${fields.cookie}; ${value}`;
+      fields.cookies++;
     } else {
-      const problem = addField(found, known, value);
+      const problem = addField(fields, known, value);
       if (problem !== null) return problem;
     }
   }
-  return found;
+  return null;
 }
-
-const noFields = (): HeadFields => ({
-  hostField: null,
-  connectionField: null,
-  transferEncoding: null,
-  contentLength: null,
-  upgrade: null,
-  cookie: null,
-  via: null,
-  cdnLoop: null,
-  userAgent: null,
-  expect: null,
-  te: null,
-  cookies: 0,
-});
 
 /** RFC 9110 section 5.3. */
 const list = (before: string | null, value: string): string =>
   before === null ? value : `${before}, ${value}`;
 
 /** Those that few requests have. */
-function addField(found: HeadFields, known: number, value: string): string | null {
+function addField(found: HeaderBlock, known: number, value: string): string | null {
   switch (known) {
     case KNOWN.connection:
       found.connectionField = list(found.connectionField, value);
