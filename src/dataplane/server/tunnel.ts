@@ -185,18 +185,20 @@ export class Tunnel implements SwitchedClient {
     return this.#options.frames === null ? isOver && isOverToo : isOver || isOverToo;
   }
 
-  /** Otherwise a peer that neither reads nor closes would hold the tunnel open for ever. */
+  /**
+   * Otherwise a peer that does not read, or does not close, would hold the tunnel open for ever. What it sends after the other one's
+   * Close counts for nothing: a message that is on its way when the Close arrives fits into the time, and one without end does not
+   * (RFC 6455 sections 5.5.1 and 7.1.1).
+   */
   #watchEnd(now: number, closing: number, { up, down }: { up: Flow; down: Flow }): void {
     this.#closingWatch ??= new PeerWatch(now);
-    const sent = up.bytes + down.bytes - this.#pendingBytes;
-    if (this.#closingWatch.stalledFor(now, 1 + sent) < closing) return;
+    // Bytes that wait behind the end of their direction become less only.
+    const toTarget = up.isOver ? this.#target.heldBytes : 0;
+    const toClient = down.isOver ? (this.#client?.heldBytes ?? 0) : 0;
+    if (this.#closingWatch.stalledFor(now, 1 + toTarget + toClient) < closing) return;
     // A peer that broke the protocol learns why, also when the other one does not reply.
     for (const flow of [up, down]) if (flow.closure !== null && !flow.isOver) flow.sourceEnded();
     this.terminate();
-  }
-
-  get #pendingBytes(): number {
-    return (this.#client?.heldBytes ?? 0) + this.#target.heldBytes;
   }
 
   /** Whether an end does not read what is sent to it, or no longer answers. `from`: the direction of its own bytes. */
