@@ -1,7 +1,7 @@
 // The Huffman code of RFC 7541 appendix B; knows no field.
 
 /** Bits of the code of each byte, and of EOS. The code is canonical: with the length, each code is known. */
-const LENGTHS: readonly number[] = [
+export const CODE_LENGTHS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
   28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5,
   6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
@@ -37,7 +37,7 @@ function treeOf(): Node {
   for (let bits = 1; bits <= MAX_BITS; bits++) {
     code *= 2;
     for (let symbol = 0; symbol <= EOS; symbol++) {
-      if (LENGTHS[symbol] !== bits) continue;
+      if (CODE_LENGTHS[symbol] !== bits) continue;
       let node = root;
       for (let bit = bits - 1; bit > 0; bit--) {
         const side = (code >>> bit) & 1;
