@@ -24,6 +24,7 @@ const errors: Readonly<Record<number, string>> = {
   415: "The body is not JSON",
   429: "Too many requests; Retry-After says when to retry",
   500: "Internal error",
+  503: "No worker is running, or a node of a fleet cannot do this now. Nothing was changed; Retry-After says when to retry",
 };
 
 /** Descriptions of errors. */
@@ -82,7 +83,7 @@ export function writeResponses(schema: string) {
       },
       content: json(ref(schema)),
     },
-    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500]),
+    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500, 503]),
   };
 }
 
@@ -99,7 +100,7 @@ export function deleteResponses() {
       },
       content: json(ref("Deleted")),
     },
-    ...errorResponses([403, 404, 409, 412, 500]),
+    ...errorResponses([403, 404, 409, 412, 500, 503]),
   };
 }
 

@@ -49,7 +49,7 @@ export class Refusals {
       address: peer,
       ...describeAttempt(method, found.row.path),
       ...nameObject(found.params["id"]),
-      result: status === 500 ? "failed" : "refused",
+      result: status >= 500 ? "failed" : "refused",
       revision: null,
       detail: { method, path: pathname, status, error: message },
     });

@@ -89,7 +89,7 @@ const auditEntry = t.Object(
     result: t.Unsafe<string>({
       type: "string",
       enum: ["ok", "refused", "failed"],
-      description: "refused: the response was 4xx; failed: it was 500",
+      description: "refused: the response was 4xx; failed: it was 5xx",
     }),
     revision: orNull(t.Integer(), "Revision that the change created"),
     detail: t.Unknown({

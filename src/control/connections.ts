@@ -1,5 +1,5 @@
 // The open connections of stream routes, and those of routes that were upgraded, from all workers; knows no HTTP.
-import { ApiError } from "../model/error.ts";
+import { ApiError, noWorker } from "../model/error.ts";
 import type {
   StreamConnectionView,
   UpgradedConnectionView,
@@ -43,6 +43,7 @@ export class Connections {
     question: WorkerQuestion,
   ): Promise<readonly T[]> {
     const answers = await this.#ask(question);
+    if (answers.length === 0) throw noWorker();
     const connections = answers.flatMap((answer) =>
       Array.isArray(answer) ? (answer as unknown as readonly T[]) : [],
     );
@@ -52,6 +53,7 @@ export class Connections {
   /** Closes a connection; throws a 404 when none has this id. */
   async kill(id: string, { actor, method, address }: Actor): Promise<void> {
     const answers = await this.#ask({ kind: "kill", connectionId: id });
+    if (answers.length === 0) throw noWorker();
     if (!answers.includes(true)) throw new ApiError(404, `connection "${id}" does not exist`);
     this.#audit.record({
       actor,

@@ -1,6 +1,6 @@
 // Explains which route matches a request and why others do not; a worker decides.
 import { decode } from "../model/decode.ts";
-import { ApiError, invalid } from "../model/error.ts";
+import { invalid, noWorker } from "../model/error.ts";
 import { type ExplainInput, explainInput } from "../model/explain.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { scopeOf } from "../model/plugin.ts";
@@ -85,7 +85,7 @@ export class RouteExplainer {
     const request = requestOf(decode(explainInput, body));
     const answer = await this.#ask({ kind: "explain", request });
     if (answer === null || typeof answer !== "object" || !("candidates" in answer))
-      throw new ApiError(500, "no worker serves the configuration at the moment");
+      throw noWorker();
     return this.#view(answer, request);
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Changes } from "../control/change.ts";
 import type { NodeState } from "../control/fleet-view.ts";
 import type { Log } from "../log.ts";
-import { ApiError } from "../model/error.ts";
+import { unavailable } from "../model/error.ts";
 import type { EntryMark } from "../model/fact.ts";
 import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { ClockOffset } from "./clock-offset.ts";
@@ -50,7 +50,6 @@ export interface FollowerParts {
 
 /** A lost heartbeat may be chance; after two the connections are made anew. */
 const MISSED_BEATS = 2;
-const RETRY = { headers: { "retry-after": "5" } };
 
 export class Follower {
   readonly #options: FollowerOptions;
@@ -112,11 +111,11 @@ export class Follower {
 
   /** Throws a 503 while this node cannot make changes: at once, not after the time of a query. */
   requireOpen(): void {
-    if (this.#isSuspended) throw new ApiError(503, "this node is being replaced", RETRY);
+    if (this.#isSuspended) throw unavailable("this node is being replaced");
     this.requireConnected();
     const { error } = this;
     if (error !== "")
-      throw new ApiError(503, `${error}; nothing was changed: send changes to another node`, RETRY);
+      throw unavailable(`${error}; nothing was changed: send changes to another node`);
   }
 
   /** Throws a 503 while this node is cut off. */

@@ -1,6 +1,6 @@
 // Why a node does not follow the log of its fleet, and when it tries again; knows no log.
 import type { Log } from "../log.ts";
-import { ApiError } from "../model/error.ts";
+import { type ApiError, unavailable } from "../model/error.ts";
 import { Unfollowable } from "./entry.ts";
 
 export class Obstacle {
@@ -53,9 +53,7 @@ export function reasonOf(error: unknown): Unfollowable {
 /** `meaning`: what is known beside that the database does not answer; null: nothing. */
 export function cutOffError(meaning: string | null): ApiError {
   const reason = meaning === null ? "" : `, which cannot be used (${meaning})`;
-  return new ApiError(
-    503,
+  return unavailable(
     `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
-    { headers: { "retry-after": "5" } },
   );
 }

@@ -1,6 +1,6 @@
 // The one error that reaches a client of the management API; knows nothing of how it is sent.
 
-/** Statuses of the management API. 422 is never used; 503 only while no change is possible: an upgrade is in progress, or the data directory is gone; and for a node that is not ready. */
+/** Statuses of the management API. 422 is never used; 503 is for states that pass: no worker runs, an upgrade is in progress, a node is not ready. */
 export type ApiStatus =
   400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 413 | 415 | 429 | 500 | 503 | 504;
 
@@ -26,6 +26,16 @@ export class ApiError extends Error {
 export function invalid(path: string, message: string): ApiError {
   return new ApiError(400, path === "" ? message : `${path}: ${message}`);
 }
+
+/** A 503 of a state that passes by itself. `message` says what to do until then. */
+export const unavailable = (message: string, cause?: unknown): ApiError =>
+  new ApiError(503, message, { cause, headers: { "retry-after": "5" } });
+
+/** No worker can respond. */
+export const noWorker = (consequence = ""): ApiError =>
+  unavailable(
+    `no worker is running at the moment${consequence}; the gateway starts them again: repeat the request in a few seconds, and look for the reason in the log if this persists`,
+  );
 
 /** One thing wrong with a configuration: where (JSON path, `""` for the whole) and what. */
 export interface Issue {

@@ -1,7 +1,7 @@
 // Rolls a version out to all workers in two steps, prepare and activate, or to none; knows no database and no content of a version.
 import { availableParallelism } from "node:os";
 
-import { ApiError, type Issue } from "../model/error.ts";
+import { ApiError, type Issue, noWorker, unavailable } from "../model/error.ts";
 import { diff, diffMaps, diffRoutes } from "../snapshot/diff.ts";
 import { PIECE_OBJECTS, sizeOf } from "../snapshot/pieces.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
@@ -34,8 +34,7 @@ class PoolRollout implements Rollout {
     const slots = this.#pool.slots.filter((slot) =>
       isUrgent ? slot.servedRevision !== null : slot.isLive,
     );
-    if (slots.length === 0 && !isUrgent)
-      throw new ApiError(500, "no worker is running at the moment; nothing was changed");
+    if (slots.length === 0 && !isUrgent) throw noWorker("; nothing was changed");
     // Before a serving thread runs it: a refused change costs no client its connection.
     const untried = untriedPlans(active, next, this.#pool.definitionOf);
     const refused = await tryPlugins(next, untried, this.#pool.trial);
@@ -159,9 +158,8 @@ function prepareError(
   const cause: unknown = answer?.status === "rejected" ? answer.reason : undefined;
   const what =
     cause instanceof NoAnswer && cause.reason === "silent" ? "did not answer" : "stopped";
-  return new ApiError(
-    500,
-    `worker ${(slot?.index ?? 0) + 1} ${what} while preparing revision ${revision}; nothing was changed`,
-    { cause },
+  return unavailable(
+    `worker ${(slot?.index ?? 0) + 1} ${what} while preparing revision ${revision}; nothing was changed: the gateway replaces it, so repeat the change`,
+    cause,
   );
 }

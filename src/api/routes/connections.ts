@@ -1,6 +1,6 @@
 // Endpoints of open connections, of stream routes and of routes with upgrades; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
-import { deleteResponses, pathParameter, readResponses } from "../description.ts";
+import { deleteResponses, errorResponses, pathParameter, readResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
@@ -18,7 +18,7 @@ export function connectionEndpoints({ connections }: ControlPlane): Endpoint[] {
         description: "Open connections on all workers, oldest first.",
         tags: [streamRoutes.tag],
         parameters: [idParameter("stream_routes")],
-        responses: readResponses("Connection", { list: true }),
+        responses: { ...readResponses("Connection", { list: true }), ...errorResponses([503]) },
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
@@ -34,7 +34,10 @@ export function connectionEndpoints({ connections }: ControlPlane): Endpoint[] {
         description: "Open WebSockets and other upgrades on all workers, oldest first.",
         tags: [routes.tag],
         parameters: [idParameter("routes")],
-        responses: readResponses("UpgradedConnection", { list: true }),
+        responses: {
+          ...readResponses("UpgradedConnection", { list: true }),
+          ...errorResponses([503]),
+        },
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

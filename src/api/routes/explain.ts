@@ -20,7 +20,7 @@ export function explainEndpoints({ explain }: ControlPlane): Endpoint[] {
         responses: plainResponses(
           "Explanation",
           "What the gateway would do with the request",
-          [400, 403, 500],
+          [400, 403, 500, 503],
         ),
       },
       answer: async (call) => {

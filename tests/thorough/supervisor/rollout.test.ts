@@ -1,6 +1,7 @@
 // How a change proceeds when workers fail during it: real threads, the real protocol, injected faults.
 import { describe, expect, test } from "bun:test";
 import { availableParallelism } from "node:os";
+import { ApiError } from "../../../src/model/error.ts";
 import { eventually } from "../../support/poll.ts";
 import type { Fault } from "./fault.ts";
 import { freePort, PATIENT_MS, poolOf, snapshotOf } from "./fixture.ts";
@@ -12,7 +13,10 @@ import { freePort, PATIENT_MS, poolOf, snapshotOf } from "./fixture.ts";
 const failureOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => "",
-    (error: Error) => error.message,
+    (error: Error) =>
+      error instanceof ApiError
+        ? `${error.status} ${error.headers["retry-after"] ?? ""} ${error.message}`
+        : error.message,
   );
 
 describe("a version", () => {
@@ -64,10 +68,16 @@ describe("while a version is prepared", () => {
   });
 
   test.each([
-    { kind: "throw", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
-    { kind: "exit", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
-    { kind: "wait", says: "worker 1 did not answer while preparing revision 2; nothing" },
-    { kind: "loop", says: "worker 1 did not answer while preparing revision 2; nothing" },
+    {
+      kind: "throw",
+      says: "503 5 worker 1 stopped while preparing revision 2; nothing was changed",
+    },
+    {
+      kind: "exit",
+      says: "503 5 worker 1 stopped while preparing revision 2; nothing was changed",
+    },
+    { kind: "wait", says: "503 5 worker 1 did not answer while preparing revision 2; nothing" },
+    { kind: "loop", says: "503 5 worker 1 did not answer while preparing revision 2; nothing" },
   ] as const)("a worker that does $kind leaves the old version in service", async (row) => {
     const endsItself = row.kind === "throw" || row.kind === "exit";
     await using fixture = poolOf(snapshotOf(1));
@@ -90,7 +100,9 @@ describe("while a version is prepared", () => {
     await using fixture = poolOf(snapshotOf(1, { faults }));
     const started = fixture.pool.start();
     const prepared = fixture.rollout.prepare(snapshotOf(2));
-    expect(await failureOf(prepared)).toContain("worker 1 stopped while preparing revision 2");
+    expect(await failureOf(prepared)).toContain(
+      "503 5 worker 1 stopped while preparing revision 2",
+    );
     expect(await started).toHaveLength(1);
   });
 
@@ -100,7 +112,7 @@ describe("while a version is prepared", () => {
     await fixture.pool.start().catch(() => undefined);
     await eventually(() => fixture.pool.slots.every((slot) => !slot.isLive));
     expect(await failureOf(fixture.rollout.prepare(snapshotOf(2)))).toContain(
-      "no worker is running",
+      "503 5 no worker is running at the moment; nothing was changed; the gateway starts them again: repeat the request",
     );
   });
 });
@@ -144,9 +156,21 @@ describe("a large version", () => {
   });
 
   test.each([
-    { kind: "throw", prepareMs: PATIENT_MS, says: "worker 1 stopped while preparing revision 2" },
-    { kind: "exit", prepareMs: PATIENT_MS, says: "worker 1 stopped while preparing revision 2" },
-    { kind: "wait", prepareMs: 500, says: "worker 1 did not answer while preparing revision 2" },
+    {
+      kind: "throw",
+      prepareMs: PATIENT_MS,
+      says: "503 5 worker 1 stopped while preparing revision 2",
+    },
+    {
+      kind: "exit",
+      prepareMs: PATIENT_MS,
+      says: "503 5 worker 1 stopped while preparing revision 2",
+    },
+    {
+      kind: "wait",
+      prepareMs: 500,
+      says: "503 5 worker 1 did not answer while preparing revision 2",
+    },
   ] as const)("during which a worker does $kind changes nothing", async (row) => {
     await using fixture = poolOf(snapshotOf(1));
     await fixture.pool.start();
