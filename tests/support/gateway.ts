@@ -8,6 +8,7 @@ import { type Reporter, reportNoMore, reportWith } from "./failure-report.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 import { RecentCalls } from "./recent-calls.ts";
+import { runEnd } from "./run-end.ts";
 
 export interface GatewayOptions {
   /** Default 2. */
@@ -95,6 +96,7 @@ export class Gateway implements Reporter {
   constructor(options: GatewayOptions, dataDir: string) {
     this.#options = options;
     this.dataDir = dataDir;
+    runEnd.callbacks?.push(() => this.#endLeftBehind());
     // While it is stopped or killed, no connection of another test may get one of its ports.
     const listener = () => `127.0.0.1:${quietPort()}`;
     this.#ports = { admin: "127.0.0.1:0", http: listener(), https: listener() };
@@ -226,6 +228,14 @@ export class Gateway implements Reporter {
   async restart(args?: string[]): Promise<void> {
     await this.#end("SIGTERM");
     await this.start(args);
+  }
+
+  /** What started it has failed before it could have it stopped. */
+  async #endLeftBehind(): Promise<void> {
+    if (this.#process === null) return;
+    console.error(`left behind by its test: ${this.state().join(";")}`);
+    await this.kill9();
+    if (this.#options.dataDir === undefined) rmSync(this.dataDir, { recursive: true, force: true });
   }
 
   async #end(signal: NodeJS.Signals): Promise<number> {

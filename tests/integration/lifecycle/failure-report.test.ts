@@ -1,6 +1,10 @@
 // What `bun test` prints of the gateways and seeds of a test that fails.
 import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { bunTest } from "../../support/bun-test.ts";
+import { eventually } from "../../support/poll.ts";
 
 const scene = `
   import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -71,6 +75,12 @@ const plane = `
 
 const env = { PATH: process.env["PATH"] ?? "" };
 
+/** Whether a process has this number, and is not another one by now. */
+function isGateway(pid: number): boolean {
+  const path = `/proc/${pid}/cmdline`;
+  return existsSync(path) && readFileSync(path, "latin1").includes("\0serve\0");
+}
+
 /** The reports, by the names of the tests. */
 const reportsIn = (text: string) =>
   new Map(
@@ -136,6 +146,12 @@ describe.each([
     expect(reports.get("beforeAll")).toContain("/api/v1/no-scene 404");
   });
 
+  test("and none of these gateways is there afterwards", () => {
+    const pids = [...text.matchAll(/^ {2}.*, pid (\d+), /gm)].map(([, pid]) => Number(pid));
+    expect(pids.length).toBeGreaterThan(4);
+    expect(pids.filter(isGateway)).toEqual([]);
+  });
+
   test("nothing else when it passes, or used no gateway", () => {
     expect([...reports.keys()].sort()).toEqual([
       "beforeAll",
@@ -149,4 +165,23 @@ describe.each([
     expect(text).toContain("(pass) passes");
     expect(text).toContain("(fail) adds");
   });
+});
+
+test("a gateway ends with tests that are killed", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-killed-"));
+  const file = join(directory, "pid");
+  const waiting = `
+    import { test } from "bun:test";
+    import { renameSync } from "node:fs";
+    import { startGateway } from "ROOT/tests/support/gateway.ts";
+    test("waits", async () => {
+      const { pid } = await startGateway({ workers: 1 });
+      await Bun.write("${file}.new", String(pid));
+      renameSync("${file}.new", "${file}");
+      await new Promise(() => {});
+    });
+  `;
+  await bunTest({ a: waiting }, { words: ["a"], env, killAt: file });
+  await eventually(() => !isGateway(Number(readFileSync(file, "utf8"))));
+  rmSync(directory, { recursive: true });
 });
