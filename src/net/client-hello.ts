@@ -30,21 +30,19 @@ const fail = (): never => {
   throw new Malformed();
 };
 
-const NOTHING = new Uint8Array();
-
 /** Reads what has arrived so far (RFC 8446 sections 4.1.2 and 5.1); the message may be spread over several records. */
 export function readClientHello(bytes: Uint8Array): HelloResult {
   const message = collectMessage(bytes);
   if (typeof message === "string") return message;
   try {
-    return parse(message);
+    return parse(new Reader(message, MESSAGE_HEADER, message.length));
   } catch (error) {
     if (error instanceof Malformed) return "invalid";
     throw error;
   }
 }
 
-/** The body of the first handshake message, joined from its records. */
+/** The first handshake message with its header, joined from its records. */
 function collectMessage(bytes: Uint8Array): Uint8Array | "incomplete" | "invalid" {
   const parts: Uint8Array[] = [];
   let [at, have] = [0, 0];
@@ -69,78 +67,92 @@ function collectMessage(bytes: Uint8Array): Uint8Array | "incomplete" | "invalid
     }
     if (record.length < length && have < needed) return "incomplete";
   }
-  return Buffer.concat(parts).subarray(MESSAGE_HEADER, needed);
+  const [only] = parts;
+  const message = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
+  return message.subarray(0, needed);
 }
 
-/** Steps through bytes and never past their end. */
+/** Steps through a part of bytes and never past its end. Every new connection is read: parts are positions, not copies. */
 class Reader {
-  readonly #bytes: Uint8Array;
-  #at = 0;
+  readonly bytes: Uint8Array;
+  readonly end: number;
+  at: number;
 
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
+  constructor(bytes: Uint8Array, at: number, end: number) {
+    if (end > bytes.length) throw new Malformed();
+    this.bytes = bytes;
+    this.at = at;
+    this.end = end;
   }
 
   get isAtEnd(): boolean {
-    return this.#at >= this.#bytes.length;
+    return this.at >= this.end;
   }
 
   number(size: 1 | 2): number {
-    const [high, low] = [this.#bytes[this.#at], this.#bytes[this.#at + 1]];
-    if (high === undefined || (size === 2 && low === undefined)) throw new Malformed();
-    this.#at += size;
-    return size === 1 ? high : (high << 8) | (low ?? 0);
+    const { bytes, at } = this;
+    if (at + size > this.end) throw new Malformed();
+    this.at += size;
+    const high = bytes[at] ?? 0;
+    return size === 1 ? high : (high << 8) | (bytes[at + 1] ?? 0);
   }
 
-  take(length: number): Uint8Array {
-    const part = this.#bytes.subarray(this.#at, this.#at + length);
-    if (part.length < length) throw new Malformed();
-    this.#at += length;
-    return part;
+  skip(length: number): void {
+    this.at += length;
+    if (this.at > this.end) throw new Malformed();
   }
 
   /** A vector with a length prefix of one or two bytes. */
-  vector(lengthSize: 1 | 2): Uint8Array {
-    return this.take(this.number(lengthSize));
+  vector(lengthSize: 1 | 2): Reader {
+    const length = this.number(lengthSize);
+    const { at } = this;
+    this.skip(length);
+    return new Reader(this.bytes, at, this.at);
+  }
+
+  /** What is left, as text. */
+  text(): string {
+    let text = "";
+    for (let at = this.at; at < this.end; at++) text += String.fromCharCode(this.bytes[at] ?? 0);
+    return text;
   }
 }
 
-function parse(message: Uint8Array): ClientHello {
-  const reader = new Reader(message);
+function parse(message: Reader): ClientHello {
   // Version and random.
-  reader.take(34);
-  reader.vector(1);
-  reader.vector(2);
-  reader.vector(1);
-  let names: Uint8Array | null = null;
-  let protocols: Uint8Array | null = null;
-  let versions: Uint8Array | null = null;
-  const extensions = new Reader(reader.isAtEnd ? NOTHING : reader.vector(2));
+  message.skip(34);
+  message.skip(message.number(1));
+  message.skip(message.number(2));
+  message.skip(message.number(1));
+  let names: Reader | null = null;
+  let protocols: Reader | null = null;
+  let versions: Reader | null = null;
+  const extensions = message.isAtEnd ? message : message.vector(2);
   while (!extensions.isAtEnd) {
     const type = extensions.number(2);
-    const data = extensions.vector(2);
     // RFC 8446 section 4.2 forbids a second one: a target that reads the other one would serve a name that no rule has
     // checked.
-    if (type === SERVER_NAME) names = names === null ? data : fail();
-    else if (type === ALPN) protocols = protocols === null ? data : fail();
-    else if (type === SUPPORTED_VERSIONS) versions = versions === null ? data : fail();
+    if (type === SERVER_NAME) names = names === null ? extensions.vector(2) : fail();
+    else if (type === ALPN) protocols = protocols === null ? extensions.vector(2) : fail();
+    else if (type === SUPPORTED_VERSIONS)
+      versions = versions === null ? extensions.vector(2) : fail();
+    else extensions.skip(extensions.number(2));
   }
   return {
-    serverName: names === null ? null : hostNameOf(names),
-    protocols: protocols === null ? [] : protocolsOf(protocols),
-    offersTls13: versions !== null && offers(versions, TLS_1_3),
+    serverName: names === null ? null : hostNameOf(names.vector(2)),
+    protocols: protocols === null ? [] : protocolsOf(protocols.vector(2)),
+    offersTls13: versions !== null && offers(versions.vector(1), TLS_1_3),
   };
 }
 
 /** RFC 6066 section 3: at most one name of a kind. */
-function hostNameOf(data: Uint8Array): string | null {
-  const names = new Reader(new Reader(data).vector(2));
+function hostNameOf(names: Reader): string | null {
   let hostName: string | null = null;
   while (!names.isAtEnd) {
     const type = names.number(1);
     const name = names.vector(2);
     if (type !== HOST_NAME) continue;
-    const text = Buffer.from(name).toString("latin1").toLowerCase();
+    const text = name.text().toLowerCase();
     // A trailing dot names the same host and must not bypass its rules.
     const host = text.endsWith(".") ? text.slice(0, -1) : text;
     if (!/^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/.test(host)) throw new Malformed();
@@ -150,16 +162,14 @@ function hostNameOf(data: Uint8Array): string | null {
 }
 
 /** RFC 8446 section 4.2.1. */
-function offers(data: Uint8Array, version: number): boolean {
-  const list = new Reader(new Reader(data).vector(1));
+function offers(list: Reader, version: number): boolean {
   let isThere = false;
   while (!list.isAtEnd) isThere = list.number(2) === version || isThere;
   return isThere;
 }
 
-function protocolsOf(data: Uint8Array): readonly string[] {
-  const list = new Reader(new Reader(data).vector(2));
+function protocolsOf(list: Reader): readonly string[] {
   const protocols: string[] = [];
-  while (!list.isAtEnd) protocols.push(Buffer.from(list.vector(1)).toString("latin1"));
+  while (!list.isAtEnd) protocols.push(list.vector(1).text());
   return protocols;
 }
