@@ -47,6 +47,9 @@ export interface PendingConnectionOptions {
 }
 
 const MAX_BUFFERED_BYTES = MAX_HELLO_BYTES * 2;
+/** RFC 8446 sections 5.1 and 6: the type of the first record, and a fatal alert, decode_error. */
+const HANDSHAKE = 22;
+const DECODE_ERROR = Buffer.from([21, 3, 3, 0, 2, 2, 50]);
 /** Two PROXY headers would fit. */
 const MAX_PROXY_BYTES = 2048;
 
@@ -150,7 +153,11 @@ export class PendingConnection implements SocketOwner {
     const hello = readClientHello(this.#buffered);
     if (hello === "incomplete" && this.#buffered.length <= MAX_BUFFERED_BYTES) return "unknown";
     if (typeof hello !== "string") return hello;
-    this.#refuse("the connection does not begin with a TLS ClientHello");
+    const isTls = this.#buffered[0] === HANDSHAKE;
+    this.#refuse(
+      "the connection does not begin with a TLS ClientHello",
+      isTls ? DECODE_ERROR : null,
+    );
     return "unknown";
   }
 
