@@ -46,6 +46,7 @@ export interface PendingConnectionOptions {
   done(connection: PendingConnection): void;
 }
 
+const NOTHING = Buffer.alloc(0);
 const MAX_BUFFERED_BYTES = MAX_HELLO_BYTES * 2;
 /** RFC 8446 sections 5.1 and 6: the type of the first record, and a fatal alert, decode_error. */
 const HANDSHAKE = 22;
@@ -58,7 +59,7 @@ export class PendingConnection implements SocketOwner {
   readonly #slot: ConnectionSlot;
   readonly #options: PendingConnectionOptions;
   readonly #deadline: number;
-  #buffered: Buffer = Buffer.alloc(0);
+  #buffered: Buffer = NOTHING;
   #ends: ProxiedEnds | null = null;
   #waitsForProxy: boolean;
   #isOver = false;
@@ -117,7 +118,7 @@ export class PendingConnection implements SocketOwner {
     const verdict = this.#decide({ socket: this.#socket, ends, hello, buffered, slot });
     if ("refusal" in verdict) return this.#refuse(verdict.refusal, verdict.alert);
     this.#isOver = true;
-    this.#buffered = Buffer.alloc(0);
+    this.#buffered = NOTHING;
     this.#socket.data = verdict.owner;
     if (!verdict.ownsSlot) slot.release();
     this.#options.done(this);
@@ -187,7 +188,7 @@ export class PendingConnection implements SocketOwner {
   close(isAbrupt = true): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#buffered = Buffer.alloc(0);
+    this.#buffered = NOTHING;
     if (isAbrupt) this.#socket.terminate();
     this.#slot.release();
     this.#options.done(this);
