@@ -16,7 +16,7 @@ export const engineOf = (listener: {
     : { engine: testedEngine };
 
 /** Of listeners that serve gRPC. */
-export const grpcEngine = testedEngine === "sluice" ? "sluice" : "full";
+export const grpcEngine: Engine = testedEngine === "sluice" ? "sluice" : "full";
 
 /** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
 export const hasTunnels = testedEngine === "sluice";

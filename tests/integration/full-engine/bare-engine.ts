@@ -1,4 +1,4 @@
-// The full engine alone behind an acceptor, with a handler of the test instead of the request path.
+// An engine with HTTP/2 of our listeners alone, with a handler of the test instead of the request path.
 import { createSecureContext } from "node:tls";
 import type { TlsTermination } from "../../../src/dataplane/listener/tls-terminators.ts";
 import { Acceptor } from "../../../src/dataplane/listener/acceptor.ts";
@@ -7,11 +7,25 @@ import type { StreamHandler } from "../../../src/dataplane/server/bun-stream.ts"
 import type { ConnectionBounds } from "../../../src/dataplane/server/full-connection.ts";
 import { FullEngine } from "../../../src/dataplane/server/full-engine.ts";
 import type { OutgoingHead } from "../../../src/dataplane/server/client-stream.ts";
+import { OpenChallenges } from "../../../src/dataplane/challenges.ts";
+import { CertificateIndex } from "../../../src/dataplane/listener/certificate-index.ts";
+import { SocketListener } from "../../../src/dataplane/server/socket-listener.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { type Listener, listenerInput } from "../../../src/model/listener.ts";
+import type { ListenerPlan } from "../../../src/snapshot/snapshot.ts";
+import { grpcEngine } from "../../support/engines.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 
 export interface BareEngine {
   readonly port: number;
-  readonly engine: FullEngine;
+  readonly engine: {
+    /** Requests in progress. */
+    readonly pending: number;
+    goAway(): void;
+    /** Resolves when no connection is left. */
+    ended(): Promise<void>;
+    close(): Promise<void>;
+  };
   /** Reasons of refused connections. */
   readonly refusals: string[];
   stop(): Promise<void>;
@@ -32,10 +46,72 @@ export interface Certificate {
   readonly key: string;
 }
 
+/** `grpcEngine` chooses which one. */
 export function startEngine(
   serve: StreamHandler,
   bounds: Partial<ConnectionBounds> = {},
   certificate: Certificate | null = null,
+): BareEngine {
+  return grpcEngine === "sluice"
+    ? startSluice(serve, { ...BOUNDS, ...bounds }, certificate)
+    : startFull(serve, bounds, certificate);
+}
+
+function startSluice(
+  serve: StreamHandler,
+  bounds: ConnectionBounds,
+  certificate: Certificate | null,
+): BareEngine {
+  const refusals: string[] = [];
+  const port = quietPort();
+  const listener: Listener = {
+    ...decode(listenerInput, { name: "bare", address: "127.0.0.1", port }),
+    http2: bounds.offersHttp2,
+    max_concurrent_streams: bounds.maxStreams,
+    idle_timeout: bounds.idleTimeout / 1000,
+    max_connection_age: bounds.maxAge / 1000,
+    id: "bare",
+    created_at: "",
+    updated_at: "",
+  };
+  const plan: ListenerPlan = { id: "bare", listener, tls: certificate };
+  const engine = new SocketListener(plan, {
+    serve,
+    websocket: { message() {} },
+    certificates: new Map(),
+    livePlan: () => plan,
+    planFor: () => plan,
+    livePlans: () => [plan],
+    liveCertificates: () => new CertificateIndex(new Map()),
+    needsFullEngine: () => false,
+    admit: () => ({ claim: () => null, release() {} }),
+    prereadTimeout: () => bounds.handshakeTimeout,
+    adopt: () => null,
+    refused: (reason) => void refusals.push(reason),
+    headTimeoutMs: () => bounds.headTimeout,
+    responseWriteTimeout: () => bounds.writeTimeout,
+    challenges: new OpenChallenges(() => {}),
+    onHandshake() {},
+  });
+  return {
+    port,
+    engine: {
+      get pending() {
+        return engine.pending;
+      },
+      goAway: () => engine.goAway(),
+      ended: () => engine.stop(),
+      close: () => engine.close(),
+    },
+    refusals,
+    stop: () => engine.close(),
+  };
+}
+
+function startFull(
+  serve: StreamHandler,
+  bounds: Partial<ConnectionBounds>,
+  certificate: Certificate | null,
 ): BareEngine {
   const tls: TlsTermination | null =
     certificate === null

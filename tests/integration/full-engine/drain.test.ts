@@ -1,4 +1,4 @@
-// How connections of the full engine end: GOAWAY before every end, open streams go on, and no request is lost.
+// How connections of HTTP/2 end: GOAWAY before every end, open streams go on, and no request is lost.
 import { afterEach, describe, expect, test } from "bun:test";
 import http2 from "node:http2";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
@@ -6,6 +6,7 @@ import { selfSigned } from "../../support/certificate.ts";
 import { cleanupsOf } from "../../support/cleanups.ts";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
+import { grpcEngine } from "../../support/engines.ts";
 import { eventually } from "../../support/poll.ts";
 import { type BareEngine, head, startEngine } from "./bare-engine.ts";
 import { RawClient } from "./raw-client.ts";
@@ -132,7 +133,7 @@ describe("max_connection_age", () => {
   });
 });
 
-describe("a listener with the full engine", () => {
+describe("a listener with HTTP/2", () => {
   const started = async (): Promise<RunningDataPlane> => {
     const origin = Bun.serve({
       hostname: "127.0.0.1",
@@ -148,7 +149,7 @@ describe("a listener with the full engine", () => {
     });
     const plane = await startDataPlane({
       tls: await selfSigned(),
-      listener: { engine: "full" },
+      listener: { engine: grpcEngine },
       services: [{ name: "s", targets: [{ port: origin.port ?? 0 }] }],
       routes: [{ name: "r", service_id: "s" }],
     });
@@ -168,7 +169,7 @@ describe("a listener with the full engine", () => {
     const client = await H2Client.connect({ port: plane.port, tls: true });
     const stream = client.headers(heldPath);
     await eventually(() => held > 0);
-    await plane.apply({ listener: { engine: "full", tls_min_version: "1.3" } });
+    await plane.apply({ listener: { engine: "standard" } });
     await eventually(() => client.goAway !== null);
     const other = await H2Client.connect({ port: plane.port, tls: true });
     expect((await other.result(other.headers(GET))).body).toBe("hello");
@@ -190,7 +191,7 @@ describe("a listener with the full engine", () => {
     const plane = await started();
     const client = await H2Client.connect({ port: plane.port, tls: true });
     expect((await client.result(client.headers(GET))).body).toBe("hello");
-    await plane.apply({ listener: { engine: "full", ...change } });
+    await plane.apply({ listener: { engine: grpcEngine, ...change } });
     expect((await client.result(client.headers(GET))).body).toBe("hello");
     expect(client.goAway).toBe(null);
     client.close();
@@ -218,7 +219,7 @@ describe("a listener with the full engine", () => {
     const clients = [run(), run(), run()];
     for (let round = 0; round < 30; round++) {
       const version = round % 2 === 0 ? ("1.3" as const) : ("1.2" as const);
-      await plane.apply({ listener: { engine: "full", tls_min_version: version } });
+      await plane.apply({ listener: { engine: grpcEngine, tls_min_version: version } });
       const before = requests;
       await eventually(() => requests > before + 3);
     }

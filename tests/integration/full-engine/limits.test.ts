@@ -1,10 +1,11 @@
-// Limits of the full engine on what a client may leave open, send and repeat, each at its border.
+// Limits of HTTP/2 on what a client may leave open, send and repeat, each at its border.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { ConnectionBounds } from "../../../src/dataplane/server/full-connection.ts";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
+import { grpcEngine } from "../../support/engines.ts";
 import { eventually } from "../../support/poll.ts";
 import { type BareEngine, type Certificate, head, startEngine } from "./bare-engine.ts";
 import { RawClient } from "./raw-client.ts";
@@ -42,6 +43,11 @@ function start(
   return engine;
 }
 
+/** Of a client that may still speak either protocol. */
+const SILENCE =
+  grpcEngine === "sluice"
+    ? "the head of a request did not arrive in time"
+    : "no complete handshake arrived in time";
 const PREFACE = "no complete HTTP/2 preface arrived in time";
 
 describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over }) => {
@@ -51,7 +57,7 @@ describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over })
 
   describe("a client is disconnected that", () => {
     test.each<[why: string, send: (client: RawClient) => void, reason: string]>([
-      ["sends nothing", () => {}, isTls ? PREFACE : "no complete handshake arrived in time"],
+      ["sends nothing", () => {}, isTls ? PREFACE : SILENCE],
       [
         "sends half a preface",
         (client) => client.write(Buffer.from("PRI * HTTP/2.0\r\n")),
@@ -63,7 +69,7 @@ describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over })
         PREFACE,
       ],
     ])("%s until the preread timeout", async (_why, send, reason) => {
-      const { port, refusals } = startOver({ handshakeTimeout: 300 });
+      const { port, refusals } = startOver({ handshakeTimeout: 300, headTimeout: 300 });
       const client = await RawClient.connect(port, isTls);
       send(client);
       await client.untilClosed();
@@ -399,7 +405,7 @@ describe("the limits on heads", () => {
     const origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") });
     const plane = await startDataPlane({
       tls: await selfSigned(),
-      listener: { engine: "full", max_header_bytes: 4096 },
+      listener: { engine: grpcEngine, max_header_bytes: 4096 },
       settings: { limits: { max_header_fields: 20 } },
       services: [{ name: "s", targets: [{ port: origin.port ?? 0 }] }],
       routes: [{ name: "r", service_id: "s" }],

@@ -72,12 +72,14 @@ function readWhole(text: string) {
   if (end < 0) return null;
   const [line = "", ...fields] = text.slice(0, end).split("\r\n");
   const [method = "", target = ""] = line.split(" ");
-  const headers = Object.fromEntries(
-    fields.map((field) => {
-      const colon = field.indexOf(":");
-      return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
-    }),
-  );
+  const headers: Record<string, string> = {};
+  for (const field of fields) {
+    const colon = field.indexOf(":");
+    const name = field.slice(0, colon).toLowerCase();
+    const value = field.slice(colon + 1).trim();
+    // A list in several lines is one list (RFC 9110 section 5.3).
+    headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
+  }
   const rest = text.slice(end + 4);
   const body = headers["transfer-encoding"] === "chunked" ? decoded(rest) : sized(rest, headers);
   return body === null ? null : { method, target, headers, body };

@@ -1,7 +1,8 @@
-// Frames of the full engine as a client sees them: ends of responses, resets, trailers, malformed requests (RFC 9113).
+// Frames of HTTP/2 as a client sees them: ends of responses, resets, trailers, malformed requests (RFC 9113).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
+import { grpcEngine } from "../../support/engines.ts";
 import { eventually } from "../../support/poll.ts";
 import { RawClient } from "./raw-client.ts";
 import { type BareEngine, head, startEngine } from "./bare-engine.ts";
@@ -67,9 +68,16 @@ const handlers: Record<string, (stream: ClientStream) => void> = {
   },
 };
 
+/** Our own engine writes what a turn has in one frame, and leaves trailers out that are not valid. */
+const isOwn = grpcEngine === "sluice";
+
 let engine: BareEngine;
 beforeAll(() => {
-  engine = startEngine((stream) => handlers[new URL(stream.url).pathname]?.(stream));
+  engine = startEngine((stream) => {
+    // What the request path responds to with a page.
+    if (stream.problem !== null) return stream.abort();
+    handlers[new URL(stream.url, "http://a.test").pathname]?.(stream);
+  });
 });
 afterAll(() => engine.stop());
 
@@ -105,7 +113,11 @@ async function framesOf(path: string, more: readonly Field[] = [], body?: string
 describe("a response", () => {
   test.each([
     ["/whole", "HEADERS DATA+END", "a short body needs no frame for its end"],
-    ["/pieces", "HEADERS DATA DATA+END", "END_STREAM comes with the last piece"],
+    [
+      "/pieces",
+      isOwn ? "HEADERS DATA+END" : "HEADERS DATA DATA+END",
+      "END_STREAM comes with the last piece",
+    ],
     ["/empty", "HEADERS+END", "there is no body"],
     ["/204", "HEADERS+END", "there is no body"],
     ["/head", "HEADERS+END", "HEAD has none"],
@@ -135,8 +147,8 @@ describe("a response", () => {
     },
   );
 
-  test("with fields that cannot be sent is reset, and the engine goes on", async () => {
-    expect(await framesOf("/broken-field")).toContain("RST_STREAM(2)");
+  test("with fields that cannot be sent is reset or has none of them, and the engine goes on", async () => {
+    expect(await framesOf("/broken-field")).toContain(isOwn ? "HEADERS+END" : "RST_STREAM(2)");
     expect(await framesOf("/whole")).toBe("HEADERS DATA+END");
   });
 });

@@ -276,11 +276,13 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
 
   abort(): void {
     this.#hasBegun = true;
-    this.reset(CODE.internal);
+    this.reset(this.#errorCode ?? CODE.internal);
   }
 
   /** Breaks the response off, visibly. */
   reset(code: number): void {
+    // What was written before is the client's, as far as its windows allow.
+    if (this.queue.size > 0) this.#connection.sendReady();
     if (this.isLocalEnded) return;
     this.isLocalEnded = true;
     this.queue.clear();
