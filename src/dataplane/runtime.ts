@@ -19,7 +19,7 @@ import { ActiveChecks } from "./health/active-check.ts";
 import { InFlight } from "./in-flight.ts";
 import { ConnectionLimits } from "./listener/connection-limits.ts";
 import { Listeners } from "./listener/listeners.ts";
-import { RefusalLog } from "./listener/refusal-log.ts";
+import { logRefusals } from "./listener/refusal-log.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { OpenConnections } from "./open-connections.ts";
 import { Overload } from "./overload.ts";
@@ -124,13 +124,13 @@ class Runtime implements DataPlane {
       udp: this.#udp,
       webSockets: this.#webSockets,
     });
-    const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
       serveOn: (id, key) => streamHandler(this.#serving, { id, key, worker: this.#worker }),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, preread) => this.#streams.adopt(key, preread),
-      refused: (listener, reason, client) => refusals.refused(listener, reason, client),
+      refused: logRefusals((fields) => options.log("warn", "connections refused", fields)),
+      onHttp2End: (reason) => options.board.add(options.worker, `http2_${reason}`, 1),
       onHandshake: (id, isDone) => this.#recorder.handshake(id, isDone),
       challenges: this.#worker.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),

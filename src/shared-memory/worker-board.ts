@@ -15,6 +15,14 @@ const columns = [
   "shed_aborts_address",
   /** Requests that clients have aborted while a target worked for them. */
   "aborted_requests",
+  /** Connections of HTTP/2 that the gateway has ended for what their client sent, see `budgets.ts`. */
+  "http2_frames",
+  "http2_resets",
+  "http2_errors",
+  "http2_refusals",
+  "http2_heads",
+  "http2_unread",
+  "http2_protocol",
   /** Commands to the server of shared counters, those that failed, and decisions made without it. */
   "counters_operations",
   "counters_errors",

@@ -2,6 +2,7 @@
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { ListenerContext } from "../server/bun-server.ts";
+import type { Http2End } from "../server/served-connection.ts";
 import type { CertificateIndex } from "./certificate-index.ts";
 import type { SocketOwner } from "./loopback-tunnel.ts";
 import type { AcceptDecision, ConnectionSlot, Preread } from "./pending-connection.ts";
@@ -23,6 +24,8 @@ export interface AcceptorContext extends ListenerContext {
   /** Hands the socket to the stream route at the port that matches the name; null when none does. */
   adopt(preread: Preread): SocketOwner | null;
   refused(reason: string, address: string): void;
+  /** The gateway has ended a connection of HTTP/2 for what its client sent. */
+  onHttp2End(reason: Http2End): void;
   /** Milliseconds for the head of a request; 0: Bun's own timeout. */
   headTimeoutMs(): number;
   /** Milliseconds in which a client must read some of a response; 0: no limit. */

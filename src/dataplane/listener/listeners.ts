@@ -14,6 +14,7 @@ import { type HttpListener, openHttp3Listener, openHttpListener } from "../serve
 import { SocketListener } from "../server/socket-listener.ts";
 import { tlsProblem } from "../server/tls-self-test.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
+import type { Http2End } from "../server/served-connection.ts";
 import type { EngineHosts } from "./engine-hosts.ts";
 import type { ListenerRuntime } from "./listener-runtime.ts";
 import { listenersByPort, portKey } from "./shared-port.ts";
@@ -39,6 +40,8 @@ export interface ListenersOptions {
   /** Hands the socket to the stream route at the port that matches the name; null when none does. */
   adopt(portKey: string, preread: Preread): SocketOwner | null;
   refused(listener: string, reason: string, address: string): void;
+  /** The gateway has ended a connection of HTTP/2 for what its client sent. */
+  onHttp2End(reason: Http2End): void;
   /** A TLS handshake on the listener with this id succeeded or failed, where the gateway sees it. */
   onHandshake(listenerId: string, isDone: boolean): void;
   readonly challenges: OpenChallenges;
@@ -221,6 +224,7 @@ export class Listeners {
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
       adopt: (preread) => adopt(key, preread),
       refused: (reason, address) => refused(listener.name, reason, address),
+      onHttp2End: this.#options.onHttp2End,
       onHandshake: (isDone) => onHandshake(id, isDone),
       livePlan,
       planFor: (name) => planFor(this.#live ?? version, key, name) ?? livePlan(),

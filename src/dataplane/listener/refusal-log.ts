@@ -12,6 +12,12 @@ export type RefusalWriter = (fields: {
   readonly count: number;
 }) => void;
 
+/** As a function of `refused`. */
+export function logRefusals(write: RefusalWriter): RefusalLog["refused"] {
+  const log = new RefusalLog(write);
+  return (listener, reason, client) => log.refused(listener, reason, client);
+}
+
 export class RefusalLog {
   readonly #write: RefusalWriter;
   readonly #now: () => number;

@@ -13,6 +13,10 @@ export interface ConnectionBounds {
   readonly writeTimeout: number;
 }
 
+/** Why the gateway ends a connection of HTTP/2: a budget, heads, a client that does not read, or any other error. */
+export type Http2End =
+  "frames" | "resets" | "errors" | "refusals" | "heads" | "unread" | "protocol";
+
 /** What a connection needs of its listener. */
 export interface ConnectionOwner {
   readonly info: ConnectionInfo;
@@ -22,6 +26,8 @@ export interface ConnectionOwner {
   bounds(): ConnectionBounds;
   /** Logs that the client is refused. */
   refused(reason: string): void;
+  /** Counts it. */
+  onHttp2End(reason: Http2End): void;
   /** Another protocol has begun on the socket: the connection is the other one from now on. */
   replaced(by: ServedConnection): void;
   /** The last call. */

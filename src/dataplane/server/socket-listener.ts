@@ -256,6 +256,7 @@ export class SocketListener implements HttpListener {
       listener,
       bounds: () => this.#bounds(listener()),
       refused: (reason) => refused(reason, info.address),
+      onHttp2End: this.#context.onHttp2End,
       replaced: (by) => {
         this.#connections.delete(connection);
         connection = by;

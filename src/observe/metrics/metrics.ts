@@ -68,6 +68,17 @@ export interface MetricsOptions {
 const MOST_TARGETS = 5000;
 
 const pressureKinds = Object.keys(pressures) as PressureKind[];
+/** Budgets of a connection, heads that are too long or late, clients that do not read, and other errors of the protocol. */
+const http2Ends = [
+  "frames",
+  "resets",
+  "errors",
+  "refusals",
+  "heads",
+  "unread",
+  "protocol",
+] as const;
+
 const shedReasons = [
   "memory",
   "descriptors",
@@ -202,6 +213,12 @@ export class Metrics {
         help: "Requests that clients aborted while a target worked for them.",
         type: "counter",
         samples: [sampleOf({}, sum("aborted_requests"))],
+      },
+      {
+        name: "sluice_http2_ended_connections",
+        help: "HTTP/2 connections that the gateway ended for what their client sent.",
+        type: "counter",
+        samples: http2Ends.map((reason) => sampleOf({ reason }, sum(`http2_${reason}`))),
       },
       gauge("sluice_websockets_open", "WebSockets that are open.", [
         sampleOf({}, sum("open_websockets")),

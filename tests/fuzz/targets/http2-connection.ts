@@ -163,6 +163,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
     listener: () => LISTENER,
     bounds: () => ({ headTimeout: 0, idleTimeout: 1000, writeTimeout: 0 }),
     refused() {},
+    onHttp2End() {},
     replaced() {},
     closed() {},
   });

@@ -13,6 +13,7 @@ import { SocketListener } from "../../../src/dataplane/server/socket-listener.ts
 import { decode } from "../../../src/model/decode.ts";
 import { type Listener, listenerInput } from "../../../src/model/listener.ts";
 import type { ListenerPlan } from "../../../src/snapshot/snapshot.ts";
+import type { Http2End } from "../../../src/dataplane/server/served-connection.ts";
 import { grpcEngine } from "../../support/engines.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 
@@ -28,6 +29,8 @@ export interface BareEngine {
   };
   /** Reasons of refused connections. */
   readonly refusals: string[];
+  /** What the metric counts; always empty for the full engine. */
+  readonly ended: readonly Http2End[];
   stop(): Promise<void>;
 }
 
@@ -63,6 +66,7 @@ function startSluice(
   certificate: Certificate | null,
 ): BareEngine {
   const refusals: string[] = [];
+  const ended: Http2End[] = [];
   const port = quietPort();
   const listener: Listener = {
     ...decode(listenerInput, { name: "bare", address: "127.0.0.1", port }),
@@ -91,6 +95,7 @@ function startSluice(
     headTimeoutMs: () => bounds.headTimeout,
     responseWriteTimeout: () => bounds.writeTimeout,
     challenges: new OpenChallenges(() => {}),
+    onHttp2End: (reason) => void ended.push(reason),
     onHandshake() {},
   });
   return {
@@ -104,6 +109,7 @@ function startSluice(
       close: () => engine.close(),
     },
     refusals,
+    ended,
     stop: () => engine.close(),
   };
 }
@@ -155,6 +161,7 @@ function startFull(
     port,
     engine,
     refusals,
+    ended: [],
     async stop() {
       await acceptor.close();
       await engine.close();

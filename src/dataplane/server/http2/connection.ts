@@ -105,7 +105,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
       this.#frames.push(chunk);
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
-      this.fail(error.code, error.message);
+      this.#fail(error);
     }
     this.#holdBack();
   }
@@ -199,7 +199,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   /** Throws ConnectionError once a budget is used up. */
   charge(name: BudgetName): void {
     if (!this.budgets.take(name))
-      throw new ConnectionError(CODE.enhanceYourCalm, ALLOWANCES[name].reason);
+      throw new ConnectionError(CODE.enhanceYourCalm, ALLOWANCES[name].reason, name);
   }
 
   // What streams send.
@@ -274,10 +274,11 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   // The end.
 
   /** Ends the connection for what the client has sent (RFC 9113 section 5.4.1). */
-  fail(code: number, reason: string): void {
+  #fail({ code, message, end }: ConnectionError): void {
     if (this.isOver) return;
-    this.#owner.refused(reason);
-    this.#leave(code, reason);
+    this.#owner.refused(message);
+    this.#owner.onHttp2End(end);
+    this.#leave(code, message);
     this.#leaveStreams();
     this.#finish();
   }
@@ -343,14 +344,20 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
     this.closedStreams.tick(now);
     const { headTimeout, idleTimeout, writeTimeout } = this.#owner.bounds();
     const late = this.#frames.late(now, headTimeout || idleTimeout);
-    if (late !== null) return this.fail(CODE.enhanceYourCalm, late);
-    if (writeTimeout > 0 && this.#isUnread(now, writeTimeout)) return this.socket.destroy();
+    if (late !== null) return this.#fail(new ConnectionError(CODE.enhanceYourCalm, late, "heads"));
+    if (writeTimeout > 0 && this.#isUnread(now, writeTimeout)) return this.#endUnread();
     if (now >= this.#goAwayAt) this.goAway();
     if (now >= this.#finalGoAwayAt) this.#goAwayFinally();
     const isIdle = this.streams.size === 0 && this.socket.heldBytes === 0;
     if (!isIdle || now - this.#idleSince < idleTimeout || !this.#frames.isOpen) return;
     this.#leave(CODE.noError);
     this.#finish();
+  }
+
+  #endUnread(): void {
+    this.#owner.refused("a client of HTTP/2 reads nothing");
+    this.#owner.onHttp2End("unread");
+    this.socket.destroy();
   }
 
   /** Whether the client reads nothing of what is complete. Streams of which it does not are reset (CVE-2019-9517). */

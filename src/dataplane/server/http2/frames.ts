@@ -1,5 +1,6 @@
 // The frames of HTTP/2 and their error codes (RFC 9113 sections 6 and 7), and bytes as frames; knows no stream.
 import { partOf } from "../../../http/bytes.ts";
+import type { Http2End } from "../served-connection.ts";
 
 export const FRAME = {
   data: 0,
@@ -55,10 +56,12 @@ export function beginsWithPreface(bytes: Buffer): boolean {
 /** Ends the connection (RFC 9113 section 5.4.1). */
 export class ConnectionError extends Error {
   readonly code: number;
+  readonly end: Http2End;
 
-  constructor(code: number, message: string) {
+  constructor(code: number, message: string, end: Http2End = "protocol") {
     super(message);
     this.code = code;
+    this.end = end;
   }
 }
 

@@ -224,7 +224,11 @@ export class PeerFrames {
     // What is no part of a list that would be served cannot be decoded, and all that follows depends on it.
     const isTooLong = block.bytes > 2 * this.#connection.maxHeadBytes + EXTRA_BLOCK_BYTES;
     if (isTooLong || block.parts.length > MAX_CONTINUATIONS)
-      throw new ConnectionError(CODE.enhanceYourCalm, "an HTTP/2 header block is too long");
+      throw new ConnectionError(
+        CODE.enhanceYourCalm,
+        "an HTTP/2 header block is too long",
+        "heads",
+      );
     if ((frame.flags & FLAG.endHeaders) === 0) return;
     this.#block = null;
     const bytes = Buffer.concat(block.parts);
