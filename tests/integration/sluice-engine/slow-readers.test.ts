@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { encode } from "../../support/h2-client.ts";
+import { frame, GET as H2_FIELDS, uint32 } from "../../support/h2-wire.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 
@@ -81,9 +83,11 @@ async function quiet(bytes: () => number): Promise<void> {
   });
 }
 
-function open(kind: keyof typeof ports, head: string): Socket {
+function open(kind: keyof typeof ports, version: string, head: string | Buffer): Socket {
   const to = { port: ports[kind], host: "127.0.0.1" };
-  const socket = kind === "TLS" ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
+  const protocols = version === "HTTP/2" ? { ALPNProtocols: ["h2"] } : {};
+  const socket =
+    kind === "TLS" ? connectTls({ ...to, ...protocols, rejectUnauthorized: false }) : connect(to);
   socket.on("error", () => {});
   socket.pause();
   socket.write(head);
@@ -96,17 +100,27 @@ const sent = () => targets.reduce((sum, socket) => sum + socket.bytesWritten, 0)
 const GET = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n";
 
+/** A client of HTTP/2 whose windows are as large as there are, and its request. */
+const H2_GET = Buffer.concat([
+  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+  frame(4, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(2 ** 31 - 1)])),
+  frame(8, 0, 0, uint32(2 ** 31 - 65_536)),
+  frame(1, 5, 1, encode(H2_FIELDS)),
+]);
+
 test.each([
-  ["responses", "plain", GET],
-  ["requests", "plain", POST],
-  ["responses", "TLS", GET],
-  ["requests", "TLS", POST],
+  ["responses", "plain", "HTTP/1.1", GET],
+  ["requests", "plain", "HTTP/1.1", POST],
+  ["responses", "plain", "HTTP/2", H2_GET],
+  ["responses", "TLS", "HTTP/1.1", GET],
+  ["requests", "TLS", "HTTP/1.1", POST],
+  ["responses", "TLS", "HTTP/2", H2_GET],
 ] as const)(
-  "of %s over %s that nobody reads, the gateway holds 128 KB each",
-  async (kind, over, head) => {
+  "of %s over %s with %s that nobody reads, the gateway holds 128 KB each",
+  async (kind, over, version, head) => {
     /** Calls `check` while no client, or target, reads. */
     const stall = async (count: number, check: () => Promise<unknown>) => {
-      const sockets = Array.from({ length: count }, () => open(over, head));
+      const sockets = Array.from({ length: count }, () => open(over, version, head));
       if (kind === "requests") for (const socket of sockets) pour(socket);
       const written = () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0);
       await quiet(kind === "responses" ? sent : written);
