@@ -12,7 +12,7 @@ import { FrameOutput } from "./output.ts";
 import { type FramesConnection, PeerFrames } from "./peer-frames.ts";
 import { ReadyStreams } from "./priorities.ts";
 import { DEFAULT_WINDOW, MAX_WINDOW, sendSettings, windowOf } from "./settings.ts";
-import type { Http2Stream } from "./stream.ts";
+import type { HeadEnd, Http2Stream } from "./stream.ts";
 
 /** What waits for the kernel besides bodies: heads and frames of the connection. More, and the client is not read from. */
 const MAX_HELD_BYTES = 131_072;
@@ -204,7 +204,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   // What streams send.
 
-  sendHead(stream: Http2Stream, head: OutgoingHead, length: number, isLast: boolean): void {
+  sendHead(stream: Http2Stream, head: OutgoingHead, { length, isLast }: HeadEnd): void {
     this.#beginBlock();
     blocks.head(head, length, altSvcLine(this.#owner.listener()));
     this.output.headers(stream.id, blocks.block, isLast);

@@ -45,7 +45,7 @@ export const HEAD_BYTES = 9;
 /** SETTINGS_MAX_FRAME_SIZE of both sides: the least that there is (RFC 9113 section 6.5.2). */
 export const MAX_PAYLOAD = 16_384;
 /** RFC 9113 section 3.4. */
-export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /** Whether the bytes are the preface, as far as they go. */
 export function beginsWithPreface(bytes: Buffer): boolean {

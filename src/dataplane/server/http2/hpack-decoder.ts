@@ -7,7 +7,7 @@ import { STATIC_TABLE, type TableEntry } from "./static-table.ts";
 const ENTRY_BYTES = 32;
 /** The limit that RFC 7541 section 5.1 leaves to implementations. */
 const MAX_INTEGER = 0x0fffffff;
-export const DEFAULT_TABLE_BYTES = 4096;
+const DEFAULT_TABLE_BYTES = 4096;
 
 /** Gets each field, latin1. */
 export type FieldSink = (name: string, value: string) => void;

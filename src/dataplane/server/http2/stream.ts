@@ -22,13 +22,20 @@ import { Http2Writer, type ResponseConnection } from "./response-body.ts";
 import { SendQueue } from "./send-queue.ts";
 import { StreamSocket, type TunnelStream } from "./stream-socket.ts";
 
+/** What follows the fields of a head. */
+export interface HeadEnd {
+  /** An additional Content-Length; -1: none. */
+  readonly length: number;
+  /** No body and no trailers. */
+  readonly isLast: boolean;
+}
+
 /** The connection of a stream. */
 export interface StreamConnection extends ResponseConnection {
   readonly info: ConnectionInfo;
   /** Asks the client to open another connection. */
   goAway(): void;
-  /** Sends a head; `length`: an additional Content-Length, -1: none. */
-  sendHead(stream: Http2Stream, head: OutgoingHead, length: number, isLast: boolean): void;
+  sendHead(stream: Http2Stream, head: OutgoingHead, end: HeadEnd): void;
   /** Sends an interim response (`status`), or trailers (null). */
   sendFields(stream: Http2Stream, status: number | null, fields: FieldPairs): void;
   /** Sends DATA of the stream's queue, at most `limit` bytes; returns how many. */
@@ -180,7 +187,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
     if (!isEmpty) for (const piece of pieces) size += piece.byteLength;
     const isLast = size === 0 && this.#trailers.length === 0;
     const length = size > 0 && !head.hasLength ? size : -1;
-    this.#connection.sendHead(this, head, length, isLast);
+    this.#connection.sendHead(this, head, { length, isLast });
     if (isLast) return this.#end();
     if (size > 0) this.queue.pushWhole(pieces, isShared);
     this.endBody();
@@ -192,7 +199,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
     const length = isEmpty || !head.hasLength ? null : lengthOf(head);
     const writer = new Http2Writer(this, this.#connection, { reader, isShared, isEmpty, length });
     this.#writer = writer;
-    if (begins) this.#connection.sendHead(this, head, -1, false);
+    if (begins) this.#connection.sendHead(this, head, { length: -1, isLast: false });
     else queueMicrotask(() => writer.closed());
     return writer;
   }
