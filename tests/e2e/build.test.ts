@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { cleanupsOf } from "../support/cleanups.ts";
-import { runCommand, startGateway } from "../support/gateway.ts";
+import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { executable } from "../support/executable.ts";
 
@@ -23,12 +23,6 @@ test("it is one file that every user may run, within its size limit", () => {
   const { mode, size } = statSync(executable);
   expect(mode & 0o111).toBe(0o111);
   expect(size).toBeLessThan(130_000_000);
-});
-
-test("it prints the version of package.json", async () => {
-  const manifest = await Bun.file(join(checkout, "package.json")).json();
-  const { stdout } = await runCommand(["version"], { binary: executable });
-  expect(stdout).toStartWith(`sluice ${manifest.version} (Bun ${Bun.version}, `);
 });
 
 test("it does not read Bun's configuration files beside it", async () => {
