@@ -101,6 +101,9 @@ export function lineOf({ name, file, hash, problem }: PluginFileView): string {
   return `${problem.file ?? file}${line}: ${problem.phase}: ${problem.message}`;
 }
 
+/** Bun's own 5 s are less than a gateway takes to start on a busy machine. */
+const TEST_TIMEOUT_MS = 60_000;
+
 async function runTests({ directory, name }: Call): Promise<number> {
   const scratch = mkdtempSync(join(tmpdir(), "sluice-plugin-"));
   try {
@@ -108,7 +111,8 @@ async function runTests({ directory, name }: Call): Promise<number> {
     writeFileSync(join(scratch, "harness.ts"), harness);
     writeFileSync(preload, PRELOAD);
     const tests = name === null ? directory : join(directory, name);
-    const run = Bun.spawn([process.execPath, "test", "--preload", preload, tests], {
+    const words = ["test", `--timeout=${TEST_TIMEOUT_MS}`, "--preload", preload, tests];
+    const run = Bun.spawn([process.execPath, ...words], {
       cwd: directory,
       // The executable is Bun as well; the tests get the program that they start.
       env: {
