@@ -15,9 +15,12 @@ import { target as http2Connection } from "./targets/http2-connection.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
 import { target as redirectAddress } from "./targets/redirect-address.ts";
+import { target as requestHead } from "./targets/request-head.ts";
 import { target as requestPath } from "./targets/request-path.ts";
 import { target as responseHead } from "./targets/response-head.ts";
 import { target as router } from "./targets/router.ts";
+import { target as websocketFrames } from "./targets/websocket-frames.ts";
+import { target as websocketMessages } from "./targets/websocket-messages.ts";
 
 export const targets: readonly FuzzTarget[] = [
   ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl, cacheFields],
@@ -33,5 +36,8 @@ export const targets: readonly FuzzTarget[] = [
     http1Requests,
     hpack,
     http2Connection,
+    requestHead,
+    websocketFrames,
+    websocketMessages,
   ],
 ];

@@ -200,3 +200,9 @@ describe("bytes in any pieces", () => {
     expect(inPieces(exact, 10_000, 1024)).toMatchObject({ method: "GET" });
   });
 });
+
+test("what is beyond the limit decides nothing, whether it has arrived or not", () => {
+  const text = `${get(`X-Long: ${"v".repeat(600)}`).slice(0, -2)}not a field\r\n\r\n`;
+  const wanted = { status: 431, detail: "the request head is too large" };
+  for (const size of [1, 7, text.length]) expect(inPieces(text, size, 500)).toMatchObject(wanted);
+});

@@ -62,12 +62,13 @@ export class HeadReader {
   /** Not a whole and valid head, when it was looked at last. */
   #readOn(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
     const begin = this.#scanned;
-    // The empty line may have begun before.
+    // The empty line may have begun before. What is beyond the limit may not have arrived, so it decides nothing.
     const from = Math.max(0, begin - 3);
-    let text = bytes.latin1Slice(from, Math.min(from + USUAL_HEAD_BYTES, bytes.length));
+    const most = Math.min(maxBytes + 1, bytes.length);
+    let text = bytes.latin1Slice(from, Math.min(from + USUAL_HEAD_BYTES, most));
     let end = text.indexOf(END);
-    if (end < 0 && bytes.length > from + USUAL_HEAD_BYTES) {
-      text = bytes.latin1Slice(from, Math.min(maxBytes + 1, bytes.length));
+    if (end < 0 && most > from + USUAL_HEAD_BYTES) {
+      text = bytes.latin1Slice(from, most);
       end = text.indexOf(END);
     }
     const size = end < 0 ? bytes.length : from + end + END.length;
