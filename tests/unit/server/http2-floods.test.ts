@@ -170,6 +170,22 @@ describe("a header block (CVE-2024-27316)", () => {
     expect(wire.streams.map(({ problem }) => problem?.status)).toEqual([431, undefined]);
   });
 
+  test.each([
+    [30, null, 431],
+    [40, ENHANCE_YOUR_CALM, undefined],
+  ])("that stands for %d fields of 3.9 KB", async (count, goAway, status) => {
+    const wire = new H2Wire();
+    // A field that the table gets, and references to it: an HPACK bomb.
+    const field = Buffer.concat([
+      Buffer.from([0x40, 1, 0x78, 0x7f, 0xbd, 0x1d]),
+      Buffer.alloc(3900, "a"),
+    ]);
+    wire.send(frame(HEADERS, 5, 1, Buffer.concat([block, field, Buffer.alloc(count - 1, 0xbe)])));
+    await wire.turn();
+    expect([wire.goAway, wire.streams[0]?.problem?.status]).toEqual([goAway, status]);
+    if (goAway !== null) expect(wire.ends).toEqual(["heads"]);
+  });
+
   test("with 64 KB of fields is served where the listener allows it", async () => {
     const many = Array.from({ length: 80 }, (_, at): Field => [`x-${at}`, "v".repeat(800)]);
     const wire = new H2Wire(() => {}, { max_header_bytes: 66_560 });

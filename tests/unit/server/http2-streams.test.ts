@@ -294,6 +294,35 @@ describe("priorities (RFC 9218)", () => {
   });
 });
 
+describe("a client that waits for 100", () => {
+  const waiting: Field[] = [...POST, ["expect", "100-continue"]];
+  const statuses = (wire: H2Wire) =>
+    wire.frames
+      .filter(({ type }) => type === HEADERS)
+      .map(({ payload }) => payload.toString("latin1"));
+
+  test("gets it once its body is wanted, and then its response", async () => {
+    const wire = await start();
+    wire.send(wire.request(waiting, false));
+    const [stream] = wire.streams;
+    expect(stream?.awaitsContinue).toBe(true);
+    stream?.openBody();
+    respondWith(0)(stream as ClientStream);
+    await wire.turn();
+    expect(statuses(wire)).toEqual([
+      expect.stringContaining("100"),
+      expect.stringContaining("\x88"),
+    ]);
+  });
+
+  test("gets none with a response that came before", async () => {
+    const wire = await start(respondWith(0));
+    wire.send(wire.request(waiting, false));
+    await wire.turn();
+    expect(statuses(wire).length).toBe(1);
+  });
+});
+
 describe("the end of a connection", () => {
   test("a client that has sent GOAWAY gets its responses, and FIN", async () => {
     const held: ClientStream[] = [];

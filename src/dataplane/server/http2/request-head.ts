@@ -6,6 +6,7 @@ import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import { failures, type ProxyError } from "../../error.ts";
+import { CODE, ConnectionError } from "./frames.ts";
 
 /** Length of a body that is not known. */
 export const UNKNOWN = -1;
@@ -34,6 +35,9 @@ const LOWER_CASE = /[a-z]/;
 const LENGTH = /^\d{1,15}$/;
 /** Of a field in the head of an HTTP/1.1 request, whose limit is the same: colon, space and line break. */
 const LINE_BYTES = 4;
+/** A list over the limit gets 431. One that is so many times as long, and some more, ends the connection. */
+const MOST_TIMES = 4;
+const EXTRA_BYTES = 65_536;
 
 /** What the gateway reads of a list itself. */
 const KINDS = [
@@ -117,14 +121,19 @@ export class HeaderList {
 
   readonly add = (name: string, value: string): void => {
     this.#bytes += name.length + value.length + LINE_BYTES;
-    // The rest is decoded for the table only.
-    if (this.#bytes > this.#maxBytes) return;
+    if (this.#bytes > this.#maxBytes) return this.#addToLong();
     if (NOT_A_VALUE.test(value)) this.#problem = "a header field of the request is not valid";
     const { field, kind } = listedName(name);
     if (kind !== 0 && !this.#read(kind, value)) return;
     this.#names.push(field);
     this.#values.push(value);
   };
+
+  /** The rest is decoded for the table only, unless it is made to grow (an HPACK bomb). */
+  #addToLong(): void {
+    if (this.#bytes <= MOST_TIMES * this.#maxBytes + EXTRA_BYTES) return;
+    throw new ConnectionError(CODE.enhanceYourCalm, "an HTTP/2 header block is too long", "heads");
+  }
 
   /** False: it is not one of the fields, or not one more. */
   #read(kind: number, value: string): boolean {
