@@ -84,7 +84,7 @@ export const REQUESTS_PER_COLLECTION = 1500;
 
 /** Collects new objects after a number of requests, at the end of a turn of the event loop, where few objects are in use. */
 export class RequestGarbage {
-  /** Since the last collection. Counted by whoever ends a request, who calls `collect` at REQUESTS_PER_COLLECTION. */
+  /** Since the last collection. The code that ends a request counts it, and calls `collect` at REQUESTS_PER_COLLECTION. */
   requests = 0;
   readonly #collect: () => unknown;
 

@@ -4,13 +4,11 @@ import { failures, type ProxyError } from "../error.ts";
 import { openingComment, allowsOpeningComment } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import { passTrailers, type ResponseDraft } from "../plugin/response-draft.ts";
-import type { RouteRuntime } from "../route-runtime.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
-import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import type { TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import type { ClientRequest } from "./client-request.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import {
   finish,
@@ -57,30 +55,21 @@ export class ProxyTransaction
   #hasSuspendedIdleTimeout = false;
 
   /** Call `writeUpstreamFields` before. */
-  constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
-    super(request, route, service);
-    if (request.upstreamBodyLength !== null) this.body = requestBodyOf(request);
-  }
-
   begin(): void {
     const { request, route } = this;
     const now = request.worker.inFlight.add(this);
     this.#startedAt = now;
+    if (request.upstreamBodyLength !== null) this.body = requestBodyOf(request);
     const mayCallGrpc = request.isGrpc || request.edits !== null;
-    if (mayCallGrpc && request.callsGrpc) this.#callGrpc();
-    else {
-      const own = route.timeouts === null ? null : route.timeouts.request_timeout;
-      const total = own ?? this.service.service.request_timeout;
+    if (mayCallGrpc && request.callsGrpc) {
+      const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
+      this.grpc = new GrpcCall(request, route, { now, onTooLarge });
+      this.timeouts = this.grpc.timeouts(this.timeouts);
+    } else {
+      const total = route.timeouts?.request_timeout ?? this.service.service.request_timeout;
       if (total > 0) this.#totalDeadline = now + total;
     }
     this.#attempt(now);
-  }
-
-  #callGrpc(): void {
-    const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
-    const { request, route } = this;
-    this.grpc = new GrpcCall(request, route, { now: this.#startedAt, onTooLarge });
-    this.timeouts = this.grpc.timeouts(this.timeouts);
   }
 
   #attempt(now: number): void {
@@ -306,11 +295,13 @@ export class ProxyTransaction
   // Timer and client events.
 
   tick(now: number): void {
+    const { listener, stream } = this.request;
     if (!this.#watchesClient) this.#watchClient();
-    if (!this.#hasSuspendedIdleTimeout && this.#needsTime(now)) {
+    const isSlow = this.body !== null || now - this.#startedAt > listener.idleTimeout * 250;
+    if (isSlow && !this.#hasSuspendedIdleTimeout) {
       // Bun resets a waiting request at the idle timeout; from here on our own timeouts apply.
       this.#hasSuspendedIdleTimeout = true;
-      this.request.stream.suspendIdleTimeout();
+      stream.suspendIdleTimeout();
     }
     const end = this.grpc?.overdue(now, this.body) ?? null;
     if (end !== null) this.#abortWith(end);
@@ -340,11 +331,6 @@ export class ProxyTransaction
     const wasSent = this.#exchange?.isSent === true;
     this.#exchange?.abort();
     this.onFailed(wasSent ? failures.responseTimeout : failures.connectTimeout);
-  }
-
-  #needsTime(now: number): boolean {
-    const { idleTimeout } = this.request.listener;
-    return this.body !== null || now - this.#startedAt > idleTimeout * 250;
   }
 
   /** Only for requests that last a tick: most end before, and an abort listener costs as much as iterating the headers. */

@@ -151,6 +151,9 @@ export function trailerFields(raw: readonly string[]): FieldPairs {
 /** The trailers of a request as node:http2 takes them: lower-case names, each with all of its values. */
 export function sentTrailers(trailers: FieldPairs): Record<string, string[]> {
   const fields: Record<string, string[]> = {};
-  for (const [name, value] of trailers) (fields[name.toLowerCase()] ??= []).push(value);
+  for (const [name, value] of trailers) {
+    const lower = name.toLowerCase();
+    fields[lower] = [...(fields[lower] ?? []), value];
+  }
   return fields;
 }

@@ -14,7 +14,7 @@ test.each([
   {
     args: ["help", "serve"],
     code: 0,
-    stdout: /\(default: 127\.0\.0\.1:9080\)[^]*0\.0\.0\.0:8080\)[^]*0\.0\.0\.0:8443\)/,
+    stdout: /\(default: 127\.0\.0\.1:9080\)[\s\S]*0\.0\.0\.0:8080\)[\s\S]*0\.0\.0\.0:8443\)/,
   },
   { args: ["serve", "--help"], code: 0, stdout: /Usage: sluice serve/ },
   { args: ["version"], code: 0, stdout: new RegExp(`^sluice ${manifest.version} `) },
