@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { leaseBrowser, STEP_MS } from "./browser.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
+import { type Need, needs } from "./needs.ts";
 import { eventually } from "./poll.ts";
 import { executable } from "./executable.ts";
 
@@ -43,6 +44,10 @@ export interface UiScene {
   createPeople(): Promise<void>;
   /** Opens a page as a user of this role; requires `createPeople`. */
   openAs(role: UiRole, options?: OpenAsOptions): Promise<UiPage>;
+  /** The header of a session of a user of this role; requires `createPeople`. */
+  cookieOf(role: UiRole): Promise<{ cookie: string }>;
+  /** Starts an HTTP server on 127.0.0.1. */
+  serve(fetch: (request: Request) => Response | Promise<Response>): Bun.Server<undefined>;
   stop(): Promise<void>;
 }
 
@@ -50,6 +55,31 @@ export interface UiScene {
 export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
   const { binary = executable } = options;
   return await openUi(await startGateway({ ...options, binary }));
+}
+
+/** One gateway and one browser for all tests of a file; they start before what its own `beforeAll` does. */
+export function useUi(options: GatewayOptions = {}, ...more: readonly Need[]) {
+  const kit = needs("executable", "chromium", ...more);
+  let started: UiScene | null = null;
+  kit.beforeAll(async () => {
+    started = await startUi(options);
+  });
+  kit.afterAll(() => started?.stop());
+  const own = (): UiScene => {
+    if (started === null) throw new Error("the gateway has not started");
+    return started;
+  };
+  const scene: Omit<UiScene, "stop"> = {
+    get gateway() {
+      return own().gateway;
+    },
+    open: (opened) => own().open(opened),
+    createPeople: () => own().createPeople(),
+    openAs: (role, opened) => own().openAs(role, opened),
+    cookieOf: (role) => own().cookieOf(role),
+    serve: (fetch) => own().serve(fetch),
+  };
+  return { ...kit, scene };
 }
 
 /** Opens a browser for a gateway that runs; `stop` stops the gateway and closes the pages. */
@@ -60,6 +90,12 @@ export async function openUi(gateway: Gateway): Promise<UiScene> {
   });
   const contexts = new Set<BrowserContext>();
   const sessions = new Map<UiRole, string>();
+  const servers: Bun.Server<undefined>[] = [];
+  const cookieFor = async (role: UiRole) => {
+    const cookie = await sessionOf(gateway, role, sessions.get(role));
+    sessions.set(role, cookie);
+    return cookie;
+  };
   const open = async (options: OpenOptions, cookie = "") => {
     const context = await newContext(browser, options);
     contexts.add(context);
@@ -85,18 +121,23 @@ export async function openUi(gateway: Gateway): Promise<UiScene> {
         await isQuiet(opened.page);
         return opened;
       }
-      const cookie = await sessionOf(gateway, role, sessions.get(role));
-      sessions.set(role, cookie);
-      const opened = await open(options, cookie);
+      const opened = await open(options, await cookieFor(role));
       await isSignedIn(opened.page);
       await isQuiet(opened.page);
       return opened;
+    },
+    cookieOf: async (role) => ({ cookie: await cookieFor(role) }),
+    serve(fetch) {
+      const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch });
+      servers.push(server);
+      return server;
     },
     async stop() {
       if (browser.isConnected())
         for (const context of contexts) await context.close().catch(() => undefined);
       await release();
       await gateway.stop();
+      for (const server of servers) await server.stop(true);
     },
   };
 }

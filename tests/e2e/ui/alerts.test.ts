@@ -1,30 +1,23 @@
 // Alerts in a browser: webhook and mail, test messages, delivery and message history.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { type SmtpServer, startSmtpServer } from "../../support/smtp-server.ts";
-import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { checkAccessible, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let hook: Bun.Server<undefined>;
 let mail: SmtpServer;
 let status = 200;
 const received: { readonly body: string; readonly authorization: string | null }[] = [];
 
 beforeAll(async () => {
-  hook = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    async fetch(request) {
-      const authorization = request.headers.get("authorization");
-      received.push({ body: await request.text(), authorization });
-      return new Response("thanks", { status });
-    },
+  hook = scene.serve(async (request) => {
+    const authorization = request.headers.get("authorization");
+    received.push({ body: await request.text(), authorization });
+    return new Response("thanks", { status });
   });
   mail = await startSmtpServer();
-  scene = await startUi();
   await scene.gateway.ok("POST", "/api/v1/services", {
     name: "shop",
     targets: [{ host: "127.0.0.1", port: 9 }],
@@ -32,9 +25,7 @@ beforeAll(async () => {
   await scene.createPeople();
 });
 afterAll(async () => {
-  await scene?.stop();
   mail?.stop();
-  await hook?.stop(true);
 });
 
 test("a webhook is created from a preset, tested, and receives events", async () => {

@@ -1,23 +1,13 @@
 // The audit log in a browser: filters in the address, older entries page by page, and one entry in full.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import {
-  checkAccessible,
-  emailOf,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, emailOf, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 const MANY = 130;
 
 beforeAll(async () => {
-  scene = await startUi();
   const { gateway } = scene;
   for (let index = 0; index < MANY; index++)
     await gateway.ok("POST", "/api/v1/services", { name: `service-${index}` });
@@ -26,7 +16,6 @@ beforeAll(async () => {
   await gateway.api("POST", "/api/v1/services", { name: "wrong", protocol: "gopher" });
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 test("entries are found by person, action, object and result, and opened", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/audit-log" });

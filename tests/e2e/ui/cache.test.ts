@@ -1,34 +1,23 @@
 // Caching in a browser: what the cache did for a request and why, and its hit ratio by route.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { quickGet } from "../../support/quick-http.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let origin: Bun.Server<undefined>;
 
 beforeAll(async () => {
-  scene = await startUi();
-  origin = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: (request) =>
+  origin = scene.serve(
+    (request) =>
       new Response("x".repeat(1000), {
         headers: {
           "Cache-Control": "max-age=60",
           ...(request.url.endsWith("/cookie") ? { "Set-Cookie": "a=b" } : {}),
         },
       }),
-  });
+  );
   const { gateway } = scene;
   const target = { host: "127.0.0.1", port: origin.port };
   await gateway.ok("POST", "/api/v1/services", { name: "web", targets: [target] });
@@ -40,10 +29,6 @@ beforeAll(async () => {
     });
   await gateway.ok("POST", "/api/v1/plugins", { name: "response-cache", route_id: "cached" });
   await scene.createPeople();
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
 });
 
 const get = (host: string, path: string) => quickGet(scene.gateway.httpPort, { host, path });

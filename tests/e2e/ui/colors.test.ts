@@ -2,29 +2,17 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
-import {
-  checkAccessible,
-  hasScheme,
-  isQuiet,
-  SCREENSHOTS,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, hasScheme, isQuiet, SCREENSHOTS, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let scene: UiScene;
+const { beforeAll, scene, test } = useUi();
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.gateway.ok("POST", "/api/v1/services", {
     name: "web",
     targets: [{ host: "127.0.0.1", port: 9 }],
   });
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 /** Elements that still have the text color of the other scheme, and running transitions. */
 const left = async (page: Page, old: string) =>

@@ -1,30 +1,25 @@
 // Two users edit one route at the same time in two browsers: the second resolves the conflict, and nothing is lost.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   emailOf,
   screenshots,
-  startUi,
+  useUi,
   UI_PASSWORD,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let id = "";
 
 beforeAll(async () => {
-  scene = await startUi();
   const { gateway } = scene;
   await gateway.ok("POST", "/api/v1/services", { name: "web" });
   const route = { name: "shop", service_id: "web", hosts: ["shop.test"], description: "The shop" };
   ({ id } = await gateway.ok("POST", "/api/v1/routes", route));
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 async function stored(): Promise<{ hosts: string[]; priority: number; description: string }> {
   const { gateway } = scene;

@@ -1,26 +1,22 @@
 // The pages of consumers in a browser: a key that is shown once and works, rotation, search among many, what viewers see.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   type UiPage,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let admin: UiPage;
 let origin: Bun.Server<undefined>;
 
 beforeAll(async () => {
-  origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("hello") });
-  scene = await startUi();
+  origin = scene.serve(() => new Response("hello"));
   const { gateway } = scene;
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
@@ -32,10 +28,6 @@ beforeAll(async () => {
   await gateway.ok("POST", "/api/v1/plugins", { name: "key-auth", route_id: "shop" });
   await scene.createPeople();
   admin = await scene.openAs("admin", { path: "/ui/consumers" });
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
 });
 
 /** The status of a request with this key. */
@@ -154,14 +146,4 @@ test("the gateway searches when a page cannot show all consumers", async () => {
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByText("These are the first 200").waitFor();
   expect(complaints).toEqual([]);
-});
-
-test("viewers see credentials and no button that the API rejects", async () => {
-  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/consumers/alice" });
-  await page.getByRole("group", { name: "Password alice" }).waitFor();
-  for (const name of ["Add a credential", "Save", "Delete", "Actions of Password alice"])
-    expect(await page.getByRole("button", { name }).count()).toBe(0);
-  expect(await page.getByRole("link", { name: /^Add/ }).count()).toBe(0);
-  expect(complaints).toEqual([]);
-  await close();
 });

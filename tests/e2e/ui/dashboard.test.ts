@@ -2,35 +2,20 @@
 import { expect } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { quickGet } from "../../support/quick-http.ts";
 import { quietPort } from "../../support/quiet-port.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let origin: Bun.Server<undefined>;
 
 beforeAll(async () => {
-  scene = await startUi();
-  origin = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: (request) =>
+  origin = scene.serve(
+    (request) =>
       new Response("hello", { status: new URL(request.url).pathname === "/broken" ? 500 : 200 }),
-  });
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
+  );
 });
 
 const KEY = generateKeyPairSync("ec", { namedCurve: "P-256" })

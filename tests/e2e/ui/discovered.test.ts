@@ -1,27 +1,17 @@
 // Containers in the browser: turned on in the settings, found, marked, and read-only.
 import { expect } from "bun:test";
 import { DockerApi } from "../../support/docker-api.ts";
-import { needs } from "../../support/needs.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let docker: DockerApi;
 
 beforeAll(async () => {
   docker = new DockerApi();
-  scene = await startUi();
   await scene.createPeople();
 });
 afterAll(async () => {
-  await scene?.stop();
   await docker?.stop();
 });
 

@@ -1,24 +1,15 @@
 // The first minutes with the executable in a browser: the first administrator, the dashboard, a first service.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   emailOf,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   UI_PASSWORD,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let scene: UiScene;
-
-beforeAll(async () => {
-  scene = await startUi();
-});
-afterAll(() => scene?.stop());
+const { scene, test } = useUi();
 
 test("the document forbids inline scripts and scripts of other origins", async () => {
   const { headers } = await scene.gateway.api("GET", "/");
@@ -64,19 +55,5 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
   await page.getByText(/Live on \d+ workers?, revision \d+/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
-  await close();
-});
-
-test("every page opens without errors", async () => {
-  const { page, complaints, close } = await scene.openAs("admin");
-  const links = await page.getByRole("navigation", { name: "Pages" }).getByRole("link").all();
-  const paths = await Promise.all(links.map((link) => link.getAttribute("href")));
-  expect(paths.length).toBeGreaterThan(15);
-  for (const path of paths) {
-    await page.goto(`${scene.gateway.admin}${path}`);
-    await isQuiet(page);
-    expect([path, await checkAccessible(page)]).toEqual([path, []]);
-    expect([path, complaints]).toEqual([path, []]);
-  }
   await close();
 });

@@ -1,22 +1,18 @@
 // gRPC in the browser: a service with its health check, a route that needs an engine, the listener that gets one, the test page.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { quietPort } from "../../support/quiet-port.ts";
-import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { checkAccessible, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let listener: string;
 const port = quietPort();
 
 beforeAll(async () => {
-  scene = await startUi();
   const made = { name: "calls", address: "127.0.0.1", port };
   listener = (await scene.gateway.ok("POST", "/api/v1/listeners", made)).id;
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 test("a route of a gRPC service is refused until a listener has the full engine", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {

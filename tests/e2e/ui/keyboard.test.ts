@@ -1,18 +1,13 @@
 // By keyboard alone: sign-in, a service, a route, search, help, closing, skipping to the content.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
-import { emailOf, isQuiet, startUi, UI_PASSWORD, type UiScene } from "../../support/ui-scene.ts";
+import { emailOf, isQuiet, useUi, UI_PASSWORD } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let scene: UiScene;
+const { beforeAll, scene, test } = useUi();
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 /** The focused element as a screen reader announces it: role or element, and name. */
 const focused = (page: Page) =>

@@ -1,11 +1,10 @@
 // A list of five thousand routes in the browser: few rows are drawn, filters work, scrolling does not hang.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import { isQuiet, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
 const COUNT = 5000;
 /** Rows in the window and some before and behind it. */
@@ -13,10 +12,7 @@ const MAX_DRAWN = 60;
 /** Milliseconds of processor time that one step may take the page. Far more than is needed, as machines differ. */
 const MAX_STEP_MS = 500;
 
-let scene: UiScene;
-
 beforeAll(async () => {
-  scene = await startUi();
   const routes = Array.from({ length: COUNT }, (_, index) => ({
     name: `route-${index}`,
     service_id: "web",
@@ -27,7 +23,6 @@ beforeAll(async () => {
   await scene.gateway.ok("POST", "/api/v1/import", { format: 1, services, routes });
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 const drawn = (page: Page) => page.locator("tbody tr").count();
 

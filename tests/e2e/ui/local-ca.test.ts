@@ -1,17 +1,11 @@
 // The page of the local CA: creates and replaces the root as an admin, explains how devices trust it to everyone else.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
-import { checkAccessible, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { checkAccessible, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
-});
-afterAll(async () => {
-  await scene?.stop();
 });
 
 test("an admin creates and replaces the root, and a viewer only downloads it", async () => {

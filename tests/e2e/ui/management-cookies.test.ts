@@ -8,12 +8,10 @@ import { selfSigned } from "../../support/certificate.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { executable } from "../../support/executable.ts";
-import { emailOf, signIn, startUi, type UiScene, UI_PASSWORD } from "../../support/ui-scene.ts";
-import { needs } from "../../support/needs.ts";
+import { emailOf, signIn, useUi, UI_PASSWORD } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi({ workers: 1 });
 
-let scene: UiScene;
 let app: Origin;
 
 const logIn = async (role: "admin" | "viewer") => {
@@ -23,7 +21,6 @@ const logIn = async (role: "admin" | "viewer") => {
 };
 
 beforeAll(async () => {
-  scene = await startUi({ workers: 1 });
   app = startOrigin({
     answer: reply("an application", { headers: "Content-Type: text/html\r\n" }),
   });
@@ -40,7 +37,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   app?.stop();
-  await scene?.stop();
 });
 
 const url = () => `http://127.0.0.1:${scene.gateway.httpPort}/`;

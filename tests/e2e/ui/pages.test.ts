@@ -6,28 +6,24 @@ import type { Page } from "playwright-core";
 import { pagePath } from "../../../src/ui/page-path.ts";
 import { pages } from "../../../src/ui/pages.ts";
 import { fillGateway } from "../../support/filled-gateway.ts";
-import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   hasScheme,
   isQuiet,
   SAVES_SCREENSHOTS,
   SCREENSHOTS,
-  startUi,
+  useUi,
   type UiPage,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
-let origin: ReturnType<typeof Bun.serve>;
+let origin: Bun.Server<undefined>;
 let lanes: readonly UiPage[] = [];
 
 beforeAll(async () => {
   mkdirSync(SCREENSHOTS, { recursive: true });
-  origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("the shop") });
-  scene = await startUi();
+  origin = scene.serve(() => new Response("the shop"));
   await fillGateway(scene.gateway, origin.port ?? 0);
   await scene.createPeople();
   lanes = await Promise.all([scene.openAs("admin"), scene.openAs("admin")]);
@@ -39,8 +35,6 @@ afterAll(async () => {
   console.log(
     `first contentful paint of ${sorted.length} visits: median ${at(sorted.length >> 1)} ms, slowest ${at(-1)} ms`,
   );
-  await scene?.stop();
-  await origin?.stop(true);
 });
 
 /** Sums every shift of visible content, which is stricter than the usual layout-shift score. */

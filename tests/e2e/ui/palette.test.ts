@@ -1,24 +1,20 @@
 // Ctrl+K: pages, objects and actions by keyboard alone, and only those of the role.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import { checkAccessible, isQuiet, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let serviceId: string;
 
 beforeAll(async () => {
-  scene = await startUi();
   const make = (path: string, body: unknown) => scene.gateway.ok("POST", `/api/v1/${path}`, body);
   ({ id: serviceId } = (await make("services", { name: "storefront" })) as { id: string });
   await make("routes", { name: "store-route", hosts: ["store.test"], service_id: "storefront" });
   await make("secrets", { name: "store-secret", value: "hidden" });
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 const options = (page: Page) => page.getByRole("option").allTextContents();
 

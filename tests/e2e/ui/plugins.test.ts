@@ -1,25 +1,21 @@
 // The pages of plugins in a browser: the gallery, the form of every plugin, where an instance applies, the order.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { plugins } from "../../support/plugins.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   type UiPage,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, describe, test } = needs("executable", "chromium");
+const { beforeAll, describe, scene, test } = useUi({ workers: 1 });
 
-let scene: UiScene;
 let admin: UiPage;
 
 beforeAll(async () => {
-  scene = await startUi({ workers: 1 });
   const targets = [{ host: "127.0.0.1", port: 9 }];
   for (const name of ["shop", "shop-next"])
     await scene.gateway.ok("POST", "/api/v1/services", { name, targets });
@@ -39,7 +35,6 @@ beforeAll(async () => {
   await scene.createPeople();
   admin = await scene.openAs("admin", { expects: [400], path: "/ui/plugins/new" });
 });
-afterAll(() => scene?.stop());
 
 const open = async (page: Page, path: string) => {
   await page.goto(`${scene.gateway.admin}/ui/${path}`);
@@ -196,16 +191,4 @@ test("the list shows the scope and execution order of each", async () => {
   await page.getByRole("region", { name: "Authentication" }).getByText("key-auth").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
-});
-
-test("viewers see the settings and no button that the API rejects", async () => {
-  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/plugins" });
-  expect(await page.getByRole("link", { name: "New plugin" }).count()).toBe(0);
-  await page.getByRole("link", { name: "cors", exact: true }).click();
-  await page.getByText("Origins", { exact: true }).waitFor();
-  for (const name of ["Save", "Delete", "Fill in an example"])
-    expect(await page.getByRole("button", { name }).count()).toBe(0);
-  expect(await inputOf(page, "origins").isDisabled()).toBe(true);
-  expect(complaints).toEqual([]);
-  await close();
 });

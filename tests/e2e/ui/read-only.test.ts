@@ -9,10 +9,9 @@ import { type PageEntry, pages } from "../../../src/ui/pages.ts";
 import { fillGateway } from "../../support/filled-gateway.ts";
 import { needs } from "../../support/needs.ts";
 import {
-  emailOf,
+  checkAccessible,
   isQuiet,
   startUi,
-  UI_PASSWORD,
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
@@ -30,11 +29,8 @@ async function writeDocument(file: string): Promise<void> {
   try {
     await fillGateway(source.gateway, 9);
     await source.createPeople();
-    const login = { email: emailOf("admin"), password: UI_PASSWORD };
-    const { headers } = await source.gateway.api("POST", "/api/v1/auth/login", login);
-    const cookie = headers.getSetCookie()[0]?.split(";")[0] ?? "";
     const path = "/api/v1/export?format=json&secrets=1";
-    const secret = { cookie, "x-passphrase": PASSPHRASE };
+    const secret = { ...(await source.cookieOf("admin")), "x-passphrase": PASSPHRASE };
     await Bun.write(file, await (await source.gateway.api("GET", path, undefined, secret)).text());
   } finally {
     await source.stop();
@@ -106,3 +102,10 @@ test.each([0, 1, 2, 3])(
     await opened.close();
   },
 );
+
+test("the page of imports says that they are rejected", async () => {
+  const { page, close } = await scene.openAs("admin", { path: "/ui/export-import?tab=import" });
+  await page.getByText("Imports are rejected").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await close();
+});

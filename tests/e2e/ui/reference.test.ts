@@ -1,38 +1,24 @@
 // The reference of the management API in a browser: nothing comes from elsewhere, and nothing fails.
 import { expect } from "bun:test";
-import { type BrowserLease, leaseBrowser, visit } from "../../support/browser.ts";
-import { type Gateway, startGateway } from "../../support/gateway.ts";
-import { needs } from "../../support/needs.ts";
-import { executable } from "../../support/executable.ts";
+import { leaseBrowser, visit } from "../../support/browser.ts";
+import { useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let gateway: Gateway;
-let lease: BrowserLease;
-
-beforeAll(async () => {
-  [gateway, lease] = await Promise.all([startGateway({ binary: executable }), leaseBrowser()]);
-});
-afterAll(async () => {
-  await lease?.release();
-  await gateway?.stop();
-});
+const { scene, test } = useUi({ workers: 1 });
 
 test.each([
   { why: "a desktop in daylight", dark: false, width: 1280 },
   { why: "a telephone at night", dark: true, width: 380 },
 ])("it opens without errors or requests to other origins: $why", async ({ dark, width }) => {
-  const shown = await visit(lease.browser, {
-    url: `${gateway.admin}/docs`,
-    shows: "h1:has-text('Sluice management API')",
-    dark,
-    width,
-  });
+  const { browser, release } = await leaseBrowser();
+  const { admin } = scene.gateway;
+  const shows = "h1:has-text('Sluice management API')";
+  const shown = await visit(browser, { url: `${admin}/docs`, shows, dark, width });
+  await release();
   expect(shown.complaints).toEqual([]);
   const origins = shown.requested
     .filter((url) => !/^(?:data|blob):/.test(url))
     .map((url) => new URL(url).origin);
-  expect([...new Set(origins)]).toEqual([gateway.admin]);
+  expect([...new Set(origins)]).toEqual([admin]);
   expect(shown.title).toBe("Sluice management API");
   // The first sections render at once, the others when the user scrolls to them.
   expect(shown.text).toContain("Services");

@@ -3,30 +3,19 @@ import { expect } from "bun:test";
 import { connect } from "node:net";
 import type { Page } from "playwright-core";
 import { freePort } from "../../support/data-plane.ts";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { QuickConnection, quickGet } from "../../support/quick-http.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let origin: Bun.Server<undefined>;
 
 beforeAll(async () => {
-  scene = await startUi();
-  origin = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: (request) =>
+  origin = scene.serve(
+    (request) =>
       new Response("hello", { status: new URL(request.url).pathname === "/broken" ? 500 : 200 }),
-  });
+  );
   const { gateway } = scene;
   const target = { host: "127.0.0.1", port: origin.port };
   await gateway.ok("POST", "/api/v1/services", { name: "web", targets: [target] });
@@ -42,10 +31,6 @@ beforeAll(async () => {
     config: { deny: ["127.0.0.0/8"] },
   });
   await scene.createPeople();
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
 });
 
 const get = (host: string, path = "/") => quickGet(scene.gateway.httpPort, { host, path });

@@ -1,19 +1,11 @@
 // Revisions in a browser: the changes of each, the preview of a restore, and its effect on traffic.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
-let origin: ReturnType<typeof Bun.serve>;
+let origin: Bun.Server<undefined>;
 /** The configuration before the mistake. */
 let good: { revision: number; document: string };
 
@@ -30,9 +22,8 @@ const revision = async (): Promise<number> =>
   (await scene.gateway.ok("GET", "/api/v1/admin/status")).revision;
 
 beforeAll(async () => {
-  scene = await startUi();
   const { gateway } = scene;
-  origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("the shop") });
+  origin = scene.serve(() => new Response("the shop"));
   await gateway.ok("POST", "/api/v1/services", {
     name: "web",
     targets: [{ host: "127.0.0.1", port: origin.port }],
@@ -50,10 +41,6 @@ beforeAll(async () => {
     description: "moved by mistake",
   });
   await gateway.ok("POST", "/api/v1/services", { name: "left-over" });
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
 });
 
 test("a restore reverts the configuration, and traffic follows", async () => {

@@ -1,19 +1,16 @@
 // Where a secret is sent, in a browser: an editor who changes it sees at the secret's field that it must be entered again.
 import { expect } from "bun:test";
 import type { Locator } from "playwright-core";
-import { checkAccessible, startUi, type UiPage, type UiScene } from "../../support/ui-scene.ts";
-import { needs } from "../../support/needs.ts";
+import { checkAccessible, useUi, type UiPage } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi({ workers: 1 });
 
-let scene: UiScene;
 let editor: UiPage;
 const ids: Record<string, string> = {};
 const HINT = /To change their destination, enter them\s+again/;
 const AGAIN = /must be sent again, because its destination changes/;
 
 beforeAll(async () => {
-  scene = await startUi({ workers: 1 });
   const make = async (path: string, name: string, body: object) => {
     ids[name] = (await scene.gateway.ok("POST", `/api/v1${path}`, body)).id;
   };
@@ -42,7 +39,6 @@ beforeAll(async () => {
   await scene.createPeople();
   editor = await scene.openAs("editor", { expects: [403] });
 });
-afterAll(() => scene?.stop());
 
 const open = async (path: string) => {
   await editor.page.goto(`${scene.gateway.admin}/ui/${path}`);

@@ -1,27 +1,22 @@
 // Secrets in a browser: write-only, chosen by name, replaced in one place, with their users.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   type UiPage,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi({ workers: 1 });
 
-let scene: UiScene;
 let admin: UiPage;
 
 beforeAll(async () => {
-  scene = await startUi({ workers: 1 });
   await scene.createPeople();
   admin = await scene.openAs("admin", { path: "/ui/secrets", expects: [409] });
 });
-afterAll(() => scene?.stop());
 
 /** Whether the tab's storage contains a text. */
 const isKept = async (text: string) => {
@@ -114,12 +109,4 @@ test("a secret in a plugin's form is not stored in the tab, and stays unchanged 
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Plugin people saved").waitFor();
   expect(complaints).toEqual([]);
-});
-
-test("editors do not see the page", async () => {
-  const { page, close } = await scene.openAs("editor", { path: "/" });
-  const links = page.getByRole("navigation", { name: "Pages" });
-  await links.getByRole("link", { name: "Plugins" }).waitFor({ state: "attached" });
-  expect(await links.getByRole("link", { name: "Secrets" }).count()).toBe(0);
-  await close();
 });

@@ -2,19 +2,14 @@
 import { expect } from "bun:test";
 import { pages } from "../../../src/ui/pages.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
-import { needs } from "../../support/needs.ts";
 import { sendRaw } from "../../support/raw-http.ts";
-import { isQuiet, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { isQuiet, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let scene: UiScene;
+const { beforeAll, scene, test } = useUi();
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 const fetchText = async (path: string) => {
   const response = await scene.gateway.api("GET", path);

@@ -1,40 +1,22 @@
 // Services in the browser: creation with targets, live health, weights, draining, overrides, every option saved.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import {
-  checkAccessible,
-  emailOf,
-  screenshots,
-  startUi,
-  UI_PASSWORD,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let origin: Bun.Server<undefined>;
-let cookie = "";
+let root: { cookie: string };
 
 beforeAll(async () => {
-  scene = await startUi();
-  origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("here") });
+  origin = scene.serve(() => new Response("here"));
   await scene.createPeople();
-  const login = await scene.gateway.api("POST", "/api/v1/auth/login", {
-    email: emailOf("admin"),
-    password: UI_PASSWORD,
-  });
-  cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-});
-afterAll(async () => {
-  await scene?.stop();
-  await origin?.stop(true);
+  root = await scene.cookieOf("admin");
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
 async function api(method: string, path: string, body?: unknown): Promise<any> {
-  const answer = await scene.gateway.api(method, `/api/v1${path}`, body, { cookie });
+  const answer = await scene.gateway.api(method, `/api/v1${path}`, body, root);
   return await answer.json();
 }
 

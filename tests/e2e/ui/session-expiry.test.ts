@@ -1,31 +1,26 @@
 // A session that ends in the middle of a form: the page stays, unsaved input survives, and no other user gets it.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   emailOf,
   isQuiet,
-  startUi,
+  useUi,
   UI_PASSWORD,
   type UiRole,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let admin: Record<string, string>;
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
   const login = { email: emailOf("admin"), password: UI_PASSWORD };
   const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
   admin = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
 });
-afterAll(() => scene?.stop());
 
 const read = async (path: string) =>
   (await (await scene.gateway.api("GET", `/api/v1${path}`, undefined, admin)).json()) as {

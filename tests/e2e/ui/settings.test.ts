@@ -3,26 +3,16 @@ import { expect } from "bun:test";
 import { randomInt } from "node:crypto";
 import type { Page } from "playwright-core";
 import { runCommand } from "../../support/gateway.ts";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 const path = "/ui/gateway-settings";
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 /** The API's response to a request from the page with its session. */
 const stored = (page: Page): Promise<Record<string, unknown>> =>

@@ -3,27 +3,21 @@ import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
 import type { Page } from "playwright-core";
 import { hotp, stepAt } from "../../support/one-time-password.ts";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   emailOf,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   UI_PASSWORD,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
-
-let scene: UiScene;
+const { beforeAll, scene, test } = useUi();
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
 });
-afterAll(() => scene?.stop());
 
 async function fillIn(page: Page, email: string, password: string): Promise<void> {
   await page.getByLabel("E-mail address").fill(email);

@@ -2,28 +2,24 @@
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { type RealProvider, startProvider } from "../../integration/sso/real-provider.ts";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
   screenshots,
-  startUi,
+  useUi,
   UI_PASSWORD,
   type UiPage,
-  type UiScene,
 } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
 const SECRET = "canary-of-the-client";
 const CALLBACK = "/api/v1/auth/sso/callback";
 
-let scene: UiScene;
 let provider: RealProvider;
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.createPeople();
   provider = await startProvider(
     {
@@ -42,7 +38,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   provider?.stop();
-  await scene?.stop();
 });
 
 /** Problems of the gateway's own pages; the provider's are ignored. */

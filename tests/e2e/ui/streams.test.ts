@@ -1,19 +1,16 @@
 // Stream routes in the browser: creation, live connections, closing one, and a port in use.
 import { expect } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { needs } from "../../support/needs.ts";
 import { quietPort } from "../../support/quiet-port.ts";
-import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+import { checkAccessible, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let origin: Bun.TCPSocketListener<undefined>;
 const port = quietPort();
 const clients: Socket[] = [];
 
 beforeAll(async () => {
-  scene = await startUi();
   origin = Bun.listen<undefined>({
     hostname: "127.0.0.1",
     port: 0,
@@ -29,7 +26,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const client of clients) client.destroy();
-  await scene?.stop();
   origin?.stop(true);
 });
 

@@ -5,25 +5,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
-import { startGateway } from "../../support/gateway.ts";
-import { leaseBrowser, STEP_MS } from "../../support/browser.ts";
-import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import {
-  checkAccessible,
-  isQuiet,
-  screenshots,
-  startUi,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, isQuiet, screenshots, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { afterAll, beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 const directory = mkdtempSync(join(tmpdir(), "sluice-transfer-"));
 
 beforeAll(async () => {
-  scene = await startUi();
   await scene.gateway.ok("POST", "/api/v1/services", {
     name: "old",
     targets: [{ host: "127.0.0.1", port: 4000 }],
@@ -31,7 +20,6 @@ beforeAll(async () => {
   await scene.createPeople();
 });
 afterAll(async () => {
-  await scene?.stop();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -304,29 +292,4 @@ test("a viewer can only download the plain configuration file", async () => {
   expect(await page.getByLabel("Passphrase").count()).toBe(0);
   expect(complaints).toEqual([]);
   await close();
-});
-
-test("a gateway with a configuration file shows it, and no button that the API rejects", async () => {
-  const file = join(directory, "gateway.yaml");
-  await Bun.write(file, document);
-  const gateway = await startGateway({
-    binary: resolve(import.meta.dir, "../../../dist/sluice"),
-    args: ["--config", file],
-  });
-  const { browser, release } = await leaseBrowser();
-  const page = await browser.newPage();
-  page.setDefaultTimeout(STEP_MS);
-  try {
-    await page.goto(`${gateway.admin}/ui/routes`);
-    await page.getByText("Read-only configuration").waitFor();
-    await page.getByRole("link", { name: "shop" }).waitFor();
-    expect(await page.getByRole("link", { name: /New route/ }).count()).toBe(0);
-    await page.goto(`${gateway.admin}/ui/export-import?tab=import`);
-    await page.getByText("Imports are rejected").waitFor();
-    expect(await checkAccessible(page)).toEqual([]);
-  } finally {
-    await page.close();
-    await release();
-    await gateway.stop();
-  }
 });

@@ -1,33 +1,20 @@
 // "Undo" in the notification of a change: after switches, deletions and bulk actions, and never of changes by others.
 import { expect } from "bun:test";
-import { needs } from "../../support/needs.ts";
-import {
-  checkAccessible,
-  emailOf,
-  isQuiet,
-  startUi,
-  UI_PASSWORD,
-  type UiScene,
-} from "../../support/ui-scene.ts";
+import { checkAccessible, emailOf, isQuiet, useUi } from "../../support/ui-scene.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium");
+const { beforeAll, scene, test } = useUi();
 
-let scene: UiScene;
 let root: { cookie: string };
 
 beforeAll(async () => {
-  scene = await startUi();
   const post = (path: string, body: unknown) => scene.gateway.ok("POST", `/api/v1/${path}`, body);
   for (const name of ["a", "b", "c"]) {
     await post("services", { name, targets: [{ host: "127.0.0.1", port: 3000 }] });
     await post("routes", { name, service_id: name, hosts: [`${name}.test`] });
   }
   await scene.createPeople();
-  const login = { email: emailOf("admin"), password: UI_PASSWORD };
-  const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
-  root = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
+  root = await scene.cookieOf("admin");
 });
-afterAll(() => scene?.stop());
 
 const names = async (resource: string) => {
   const answer = await scene.gateway.api("GET", `/api/v1/${resource}`, undefined, root);
