@@ -337,25 +337,6 @@ describe("time", () => {
 });
 
 describe("the budget", () => {
-  /** Retries available at once, and added each second. */
-  const [RESERVE, PER_SECOND] = [100, 10];
-
-  test("an outage makes at most a fifth more requests and the reserve", async () => {
-    const scene = await withRetries(
-      { count: 2, backoff_ms: 0 },
-      { targets: 3, service: { health: { passive: { enabled: false } } } },
-    );
-    for (const origin of scene.origins) origin.answer = status(503);
-    const requests = 600;
-    const startedAt = performance.now();
-    for (let round = 0; round < requests / 20; round++)
-      await Promise.all(Array.from({ length: 20 }, () => scene.send(GET)));
-    const seconds = (performance.now() - startedAt) / 1000;
-    const attempts = scene.counts().reduce((sum, count) => sum + count);
-    expect(attempts).toBeGreaterThan(requests + RESERVE);
-    expect(attempts).toBeLessThanOrEqual(requests * 1.2 + RESERVE + PER_SECOND * (seconds + 1));
-  });
-
   test("connection failures cost none of it", async () => {
     const scene = await withRetries(
       { backoff_ms: 0 },
