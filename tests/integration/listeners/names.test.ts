@@ -105,11 +105,14 @@ describe("a strict listener", () => {
       });
     });
     expect(answer.charCodeAt(0)).toBe(22);
-    for (const garbage of [GET, "\x16\x03\x01\x00\x00", "\x16\x02\x00\x00\x05", "\0".repeat(9)])
-      expect(await talk(port, [garbage])).toBe("");
-    expect(
+    for (const garbage of [GET, "\0".repeat(9)]) expect(await talk(port, [garbage])).toBe("");
+    const decodeError = "\x15\x03\x03\x00\x02\x02\x32";
+    for (const garbage of ["\x16\x03\x01\x00\x00", "\x16\x02\x00\x00\x05"])
+      expect(await talk(port, [garbage])).toBe(decodeError);
+    // What was not read may reset the connection, and the alert with it.
+    expect(["", decodeError]).toContain(
       await talk(port, [Buffer.concat([Buffer.from([22, 3, 1, 0x40, 0]), Buffer.alloc(40_000)])]),
-    ).toBe("");
+    );
     await eventually(() => api.gateway.stderr.includes("does not begin with a TLS ClientHello"));
   });
 
