@@ -1,4 +1,4 @@
-// Releases the memory of forwarded bytes; knows no body and no connection.
+// What sockets have read, in parts, and its memory, released once the bytes are forwarded; knows no body and no connection.
 
 /** Smaller pieces share a pool of Bun's and cannot be released one by one. */
 const FREE_FROM_BYTES = 4096;
@@ -47,3 +47,16 @@ class BufferRelease {
 
 /** One for each thread. */
 export const bufferRelease = new BufferRelease();
+
+/** A view of what Bun's sockets have read costs 0.5 microseconds, because it gives the bytes an ArrayBuffer: a short copy costs 0.02. */
+const COPIED_BELOW = 4096;
+
+/** The bytes from `start` to `end`: all of them themselves, short parts as a copy. */
+export function partOf(bytes: Buffer, start: number, end: number = bytes.length): Buffer {
+  const size = end - start;
+  if (size === bytes.length) return bytes;
+  if (size >= COPIED_BELOW) return bytes.subarray(start, end);
+  const copy = Buffer.allocUnsafe(size);
+  bytes.copy(copy, 0, start, end);
+  return copy;
+}

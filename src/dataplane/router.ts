@@ -46,6 +46,8 @@ export class Router<V> {
   readonly #parts: Parts<V>;
   /** A match with this priority ends the search: with equal priorities, the first one. */
   readonly #highestPriority: number;
+  readonly #hasExactHosts: boolean;
+  readonly #hasHostSuffixes: boolean;
 
   /** One for all requests: a search ends before the next one begins. */
   readonly #search: Search = { subject: NO_SUBJECT, path: "", floor: 0 };
@@ -53,6 +55,8 @@ export class Router<V> {
   /** Use `empty` and `edit`. */
   constructor(parts: Parts<V>) {
     this.#parts = parts;
+    this.#hasExactHosts = parts.exactHosts.size > 0;
+    this.#hasHostSuffixes = parts.hostSuffixes.size > 0;
     this.#highestPriority = [...parts.priorities.keys()].reduce(
       (a, b) => Math.max(a, b),
       -Infinity,
@@ -97,11 +101,11 @@ export class Router<V> {
     search.path = comparablePath(subject.path);
     search.floor = -Infinity;
     let best: RouterEntry<V> | null = null;
-    if (exactHosts.size > 0) {
+    if (this.#hasExactHosts) {
       best = exactHosts.get(host)?.find(search) ?? null;
       if (search.floor === this.#highestPriority) return best;
     }
-    if (hostSuffixes.size > 0) {
+    if (this.#hasHostSuffixes) {
       for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) {
         best = hostSuffixes.get(host.slice(dot + 1))?.find(search) ?? best;
         if (search.floor === this.#highestPriority) return best;

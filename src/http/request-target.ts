@@ -98,29 +98,27 @@ export function canonicalPath(path: string): string | null {
  * that sees them so. Only for comparing; upstream gets the canonical path.
  */
 export function comparablePath(path: string): string {
-  if (isComparable(path)) return path;
-  return path
+  // A loop, because it needs half the time of a regular expression or of three `indexOf` here (17 against 30 ns).
+  let previous = 0;
+  for (let i = 0; i < path.length; i++) {
+    const code = path.charCodeAt(i);
+    if (code === 37 || code === 59 || (code === 47 && previous === 47)) return decoded(path);
+    previous = code;
+  }
+  return path;
+}
+
+const decoded = (path: string): string =>
+  path
     .replace(/(?:;|%3B)[^/]*?(?=\/|%2F|%5C|$)/gi, "")
     .replace(ESCAPE, decodeForComparison)
     .replace(/\/{2,}/g, "/");
-}
 
 /**
  * Whether servers may read a canonical path differently: the comparable form is one of several readings, not the only one. A
  * rule that allows by path can ask for this; a rule that denies need not.
  */
 export const isAmbiguousPath = (path: string): boolean => AMBIGUOUS.test(path);
-
-/** A loop, because it needs half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
-function isComparable(path: string): boolean {
-  let previous = 0;
-  for (let i = 0; i < path.length; i++) {
-    const code = path.charCodeAt(i);
-    if (code === 37 || code === 59 || (code === 47 && previous === 47)) return false;
-    previous = code;
-  }
-  return true;
-}
 
 function decodeForComparison(triplet: string): string {
   const code = Number.parseInt(triplet.slice(1), 16);

@@ -42,23 +42,27 @@ const scratch = Buffer.allocUnsafeSlow(65_536);
 const NO_USER: SocketUser = { received() {}, drained() {}, ended() {}, closed() {} };
 
 const NO_PIECES: readonly Uint8Array[] = [];
-const NOTHING = new Uint8Array(0);
 
 export class PeerSocket implements SocketOwner {
+  // Fields, because each request reads them; only this class sets them.
+
+  /** Bytes that the kernel has not taken. */
+  heldBytes = 0;
+  /** Whether the peer has sent FIN. */
+  hasEnded = false;
+  isClosed = false;
+  /** Whether `finish` was called. */
+  isFinished = false;
   readonly #socket: RawSocket;
   #user: SocketUser;
   /** What the kernel has not taken; null: nothing. */
   #held: Uint8Array[] | null = null;
-  #heldBytes = 0;
   #isPaused = false;
   /** Until the next turn. */
   #isResting = false;
   #isBounded = false;
-  #isFinished = false;
   /** FIN follows, or was sent. */
   #endsWriting = false;
-  #isClosed = false;
-  #hasEnded = false;
   #finishedAt = 0;
   #readAt = 0;
 
@@ -73,28 +77,9 @@ export class PeerSocket implements SocketOwner {
     this.#user = user;
   }
 
-  /** Bytes that the kernel has not taken. */
-  get heldBytes(): number {
-    return this.#heldBytes;
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  /** Whether `finish` was called. */
-  get isFinished(): boolean {
-    return this.#isFinished;
-  }
-
-  /** Whether the peer has sent FIN. */
-  get hasEnded(): boolean {
-    return this.#hasEnded;
-  }
-
   /** Whether `heldBytes` is 0: else wait for `drained`. The caller must not change the bytes afterwards. */
   write(bytes: Uint8Array): boolean {
-    if (this.#endsWriting || this.#isClosed || bytes.byteLength === 0) return true;
+    if (this.#endsWriting || this.isClosed || bytes.byteLength === 0) return true;
     if (this.#held !== null) return this.#hold(bytes);
     const written = this.#socket.write(bytes);
     // Below 0: closed, and the event follows.
@@ -104,25 +89,28 @@ export class PeerSocket implements SocketOwner {
 
   /** Writes latin1 text and what follows it, in one system call as far as it is short. As `write`. */
   writeText(text: string, pieces: readonly Uint8Array[] = NO_PIECES): boolean {
+    if (text.length > scratch.length)
+      return this.#writeEach([Buffer.from(text, "latin1"), ...pieces]);
+    let end = scratch.latin1Write(text, 0, text.length);
     let at = 0;
-    if (text.length > scratch.length) this.write(Buffer.from(text, "latin1"));
-    else {
-      let end = scratch.write(text, 0, "latin1");
-      for (; at < pieces.length; at++) {
-        const piece = pieces[at];
-        if (piece === undefined || piece.byteLength > scratch.length - end) break;
-        scratch.set(piece, end);
-        end += piece.byteLength;
-      }
-      this.writeCopy(scratch, end);
+    for (; at < pieces.length; at++) {
+      const piece = pieces[at];
+      if (piece === undefined || piece.byteLength > scratch.length - end) break;
+      scratch.set(piece, end);
+      end += piece.byteLength;
     }
-    for (; at < pieces.length; at++) this.write(pieces[at] ?? NOTHING);
+    const isSent = this.writeCopy(scratch, end);
+    return at < pieces.length ? this.#writeEach(pieces.slice(at)) : isSent;
+  }
+
+  #writeEach(pieces: readonly Uint8Array[]): boolean {
+    for (const piece of pieces) this.write(piece);
     return this.#held === null;
   }
 
   /** Writes the first bytes of a buffer that the caller uses again. As `write`. */
   writeCopy(bytes: Buffer, size: number): boolean {
-    if (this.#endsWriting || this.#isClosed) return true;
+    if (this.#endsWriting || this.isClosed) return true;
     const written = this.#held === null ? this.#socket.write(bytes, 0, size) : 0;
     if (written < 0 || written === size) return true;
     return this.#hold(Buffer.from(bytes.subarray(written, size)));
@@ -131,7 +119,7 @@ export class PeerSocket implements SocketOwner {
   #hold(bytes: Uint8Array): false {
     this.#held ??= [];
     this.#held.push(bytes);
-    this.#heldBytes += bytes.byteLength;
+    this.heldBytes += bytes.byteLength;
     return false;
   }
 
@@ -142,7 +130,7 @@ export class PeerSocket implements SocketOwner {
 
   /** The peer is about to send much: bounds what one read brings. */
   boundReads(): void {
-    if (this.#isBounded || this.#isClosed) return;
+    if (this.#isBounded || this.isClosed) return;
     this.#isBounded = true;
     boundReceiveBuffer(this.#socket);
   }
@@ -151,26 +139,26 @@ export class PeerSocket implements SocketOwner {
   pause(): void {
     if (this.#isPaused) return;
     this.#isPaused = true;
-    if (!this.#isResting && !this.#isClosed) this.#socket.pause();
+    if (!this.#isResting && !this.isClosed) this.#socket.pause();
   }
 
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    if (!this.#isResting && !this.#isClosed) this.#socket.resume();
+    if (!this.#isResting && !this.isClosed) this.#socket.resume();
   }
 
   /** Sends FIN after all that was written, and reads on. */
   endWriting(): void {
-    if (this.#endsWriting || this.#isClosed) return;
+    if (this.#endsWriting || this.isClosed) return;
     this.#endsWriting = true;
     if (this.#held === null) this.#socket.shutdown();
   }
 
   /** Sends FIN after all that was written. What still arrives is dropped, so that a reset does not destroy what was sent. */
   finish(now: number): void {
-    if (this.#isFinished || this.#isClosed) return;
-    this.#isFinished = true;
+    if (this.isFinished || this.isClosed) return;
+    this.isFinished = true;
     this.#finishedAt = now;
     this.#readAt = now;
     this.endWriting();
@@ -179,22 +167,22 @@ export class PeerSocket implements SocketOwner {
 
   /** Closes at once. What the kernel has taken is still sent, unless the peer goes on sending. */
   destroy(): void {
-    if (!this.#isClosed) this.#socket.terminate();
+    if (!this.isClosed) this.#socket.terminate();
     this.#close(true);
   }
 
   /** Ends the time of a peer that does not close. Call it about once a second. */
   tick(now: number): void {
-    if (!this.#isFinished || this.#held !== null) return;
+    if (!this.isFinished || this.#held !== null) return;
     const isSilent = now - this.#readAt >= LINGER_MS;
     if (isSilent || now - this.#finishedAt >= MAX_LINGER_MS) this.destroy();
   }
 
   #close(isReset: boolean): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.#held = null;
-    this.#heldBytes = 0;
+    this.heldBytes = 0;
     this.#user.closed(isReset);
   }
 
@@ -210,7 +198,7 @@ export class PeerSocket implements SocketOwner {
   // Events of Bun's socket.
 
   clientSent(chunk: Buffer): void {
-    if (this.#isFinished) {
+    if (this.isFinished) {
       this.#readAt = performance.now();
       return;
     }
@@ -229,19 +217,19 @@ export class PeerSocket implements SocketOwner {
     this.#socket.pause();
     setImmediate(() => {
       this.#isResting = false;
-      if (!this.#isPaused && !this.#isClosed) this.#socket.resume();
+      if (!this.#isPaused && !this.isClosed) this.#socket.resume();
     });
   }
 
   clientDrained(): void {
     const held = this.#held;
-    if (held === null || this.#isClosed) return;
+    if (held === null || this.isClosed) return;
     while (held.length > 0) {
       const [bytes] = held;
       if (bytes === undefined) break;
       const written = this.#socket.write(bytes);
       if (written < 0) return;
-      this.#heldBytes -= written;
+      this.heldBytes -= written;
       this.#readAt = performance.now();
       if (written < bytes.byteLength) {
         held[0] = bytes.subarray(written);
@@ -251,12 +239,12 @@ export class PeerSocket implements SocketOwner {
     }
     this.#held = null;
     if (this.#endsWriting) this.#socket.shutdown();
-    if (!this.#isFinished) this.#guard(() => this.#user.drained());
+    if (!this.isFinished) this.#guard(() => this.#user.drained());
   }
 
   clientEnded(): void {
-    this.#hasEnded = true;
-    if (!this.#isFinished) this.#guard(() => this.#user.ended());
+    this.hasEnded = true;
+    if (!this.isFinished) this.#guard(() => this.#user.ended());
   }
 
   clientClosed(isReset: boolean): void {

@@ -1,7 +1,7 @@
 // Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
 import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
-import { partOf } from "../../http/bytes.ts";
+import { partOf } from "../buffer-release.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import { valueBetween } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";

@@ -1,5 +1,5 @@
 // One request and its response on one upstream connection; knows no client and no route.
-import { partOf } from "../../http/bytes.ts";
+import { partOf } from "../buffer-release.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";

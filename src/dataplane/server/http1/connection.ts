@@ -1,6 +1,6 @@
 // One HTTP/1.1 connection of our engine: one request at a time, what waits behind it, time limits and the end; knows no route.
 import { EMPTY_BLOCK } from "../../../http/header-block.ts";
-import { partOf } from "../../../http/bytes.ts";
+import { partOf } from "../../buffer-release.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
@@ -18,6 +18,9 @@ import { Http1Stream, type StreamConnection } from "./stream.ts";
 const MAX_WAITING_BYTES = 65_536;
 /** Of a body: less, because a whole read comes on top of it. */
 const MAX_BODY_BYTES = 32_768;
+/** The least that `max_header_bytes` can be: shorter heads are within every limit. */
+const LEAST_LIMIT = 1024;
+const CR = 13;
 /** After the client's FIN, to let a response come first. */
 const PROBE_AFTER_MS = 500;
 
@@ -98,13 +101,37 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
   received(chunk: Buffer): void {
     if (this.#switched !== null) return this.#switched.received(chunk);
     if (this.#isOver) return;
-    const body = this.#stream?.body ?? null;
+    const stream = this.#stream;
+    const isAlone = stream === null && this.#waiting.length === 0 && !this.#isRunning;
+    // Line breaks before a request line are not part of it.
+    if (isAlone && this.socket.heldBytes === 0 && chunk[0] !== CR) return this.#takeHead(chunk);
+    const body = stream === null ? null : stream.body;
     if (body !== null && !body.isComplete) {
       const used = body.take(chunk);
-      if (this.#stream?.isResponded === true) this.#drop(used);
+      if (stream?.isResponded === true) this.#drop(used);
       if (used < chunk.length && !this.#isOver) this.#waiting.push(partOf(chunk, used));
     } else this.#waiting.push(chunk);
     this.#advance();
+  }
+
+  /** What arrives where nothing waits, and begins with a head or goes on with one: mostly a request, no more and no less. */
+  #takeHead(chunk: Buffer): void {
+    const head = this.#read(chunk);
+    if (head === null) {
+      this.#waiting.push(chunk);
+      return this.#readOn();
+    }
+    const isAlone = this.#reader.size === chunk.length;
+    if (!("method" in head) || head.bodyLength !== 0 || !isAlone) {
+      this.#waiting.push(chunk);
+      this.#serveHead(head);
+      return this.#advance();
+    }
+    this.#isRunning = true;
+    this.#begin(head);
+    this.#isRunning = false;
+    // Responses from memory are complete by now.
+    if (this.#stream === null) this.#advance();
   }
 
   drained(): void {
@@ -168,14 +195,26 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
       if (waiting.length === 1 && waiting.bytes[0] === 13) return false;
     }
     if (waiting.length === 0) return false;
-    const head = this.#reader.read(waiting.bytes, this.#owner.listener().max_header_bytes);
+    const head = this.#read(waiting.bytes);
+    if (head !== null) this.#serveHead(head);
+    return head !== null;
+  }
+
+  /** Null: the head is not complete. */
+  #read(bytes: Buffer): RequestHead | ProxyError | null {
+    const { length } = bytes;
+    const most = length <= LEAST_LIMIT ? length : this.#owner.listener().max_header_bytes;
+    const head = this.#reader.read(bytes, most);
     this.#isWithinHead = head === null;
-    if (head === null) return false;
+    return head;
+  }
+
+  /** Of the first bytes that wait. */
+  #serveHead(head: RequestHead | ProxyError): void {
     if ("method" in head) {
-      waiting.drop(this.#reader.size);
+      this.#waiting.drop(this.#reader.size);
       this.#begin(head);
     } else if (head !== failures.httpVersion || !this.#becomesHttp2()) this.#refuse(head);
-    return true;
   }
 
   /** RFC 9113 section 3.3: a client with prior knowledge begins with a preface that looks like a head of HTTP/1.1. */
@@ -201,11 +240,8 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     if (length === CHUNKED || length > MAX_WAITING_BYTES) this.socket.boundReads();
     const stream = new Http1Stream(head, this, { body, problem });
     this.#stream = stream;
-    const { bytes } = this.#waiting;
-    if (body !== null && bytes.length > 0) {
-      const used = body.take(bytes);
-      this.#waiting.drop(used);
-    }
+    if (body !== null && this.#waiting.length > 0)
+      this.#waiting.drop(body.take(this.#waiting.bytes));
     if (this.socket.hasEnded) this.ended();
     if (this.#isOver) return;
     try {
@@ -234,6 +270,11 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     this.#idleSince = performance.now();
     const body = this.#stream?.body ?? null;
     if (!keepsConnection || body?.isBroken === true) return this.#finish();
+    // Nothing waits: there is nothing to do.
+    if (body === null && this.#waiting.length === 0 && !this.isGoingAway && !this.socket.hasEnded) {
+      this.#stream = null;
+      return;
+    }
     if (body === null || body.isComplete) return this.#next();
     this.#dropped = 0;
     body.drop();

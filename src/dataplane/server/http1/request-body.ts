@@ -1,5 +1,5 @@
 // The body of one HTTP/1.1 request as it arrives: its framing (RFC 9112 section 6); knows no socket.
-import { partOf } from "../../../http/bytes.ts";
+import { partOf } from "../../buffer-release.ts";
 import { BodyProblem, failures } from "../../error.ts";
 import { ChunkedDecoder } from "../../upstream/chunked-decoder.ts";
 import { ReceivedBody } from "../received-body.ts";

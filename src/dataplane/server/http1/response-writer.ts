@@ -16,16 +16,11 @@ const CRLF = Buffer.from("\r\n");
 
 const dateLine = (): string => `date: ${dateValue()}\r\n`;
 
-/** Lines of a head that are the gateway's own. */
-export interface OwnLines {
-  /** Of framing and connection. */
-  readonly framing: string;
-  /** Announces HTTP/3 in the place of what the target announces; empty: there is none. */
-  readonly altSvc: string;
-}
-
-/** The head of a response. A proxy adds a missing Date (RFC 9110 section 6.6.1). */
-export function responseHead(head: OutgoingHead, { framing, altSvc }: OwnLines): string {
+/**
+ * The head of a response; `framing`: lines of framing and connection; `altSvc`: the line that announces HTTP/3 in the place of what
+ * the target announces, empty: there is none. A proxy adds a missing Date (RFC 9110 section 6.6.1).
+ */
+export function responseHead(head: OutgoingHead, framing: string, altSvc: string): string {
   const { status, lines: received = null } = head;
   // RFC 9110 section 8.6: no length with 204.
   if (received !== null && status !== 204) {

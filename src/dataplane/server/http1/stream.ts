@@ -131,9 +131,12 @@ export class Http1Stream implements ClientStream {
   }
 
   respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
+    const { status } = head;
     if (!this.#begin(head)) return;
-    const isEmpty = this.method === "HEAD" || isBodiless(head.status);
-    let lines = this.#connectionLine;
+    // 204 and 304 have no body, whatever the head says (RFC 9110 section 6.4.1).
+    const isEmpty = this.method === "HEAD" || status === 204 || status === 304;
+    const keepsOn = this.#keepsConnection && this.httpVersion === "1.1";
+    let lines = keepsOn ? "" : this.#connectionLine;
     let body = isEmpty ? NO_PIECES : pieces;
     if (!isEmpty && !head.hasLength) {
       let size = 0;
@@ -146,14 +149,16 @@ export class Http1Stream implements ClientStream {
       if (hasTrailers) body = oneChunk(pieces, size, this.#trailers);
     }
     const { socket } = this.#connection;
-    const isSent = socket.writeText(this.#headOf(head, lines), body);
+    const altSvc = this.connection.tlsVersion === null ? "" : this.#connection.altSvc;
+    const isSent = socket.writeText(responseHead(head, lines, altSvc), body);
     if (!isShared && isSent) releaseBuffers(pieces);
     this.#end();
   }
 
   start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter {
+    const { status } = head;
     const begins = this.#begin(head);
-    const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
+    const isEmpty = !begins || this.method === "HEAD" || status === 204 || status === 304;
     const isChunked = !isEmpty && !head.hasLength && this.httpVersion === "1.1";
     // RFC 9112 section 6.3: without a length and without chunks, the end of the connection ends the body.
     if (!isEmpty && !head.hasLength && !isChunked) this.#keepsConnection = false;
@@ -171,14 +176,11 @@ export class Http1Stream implements ClientStream {
     if (begins) {
       const announced = this.head.takesTrailers ? trailerLine(head) : "";
       const coding = isChunked ? `transfer-encoding: chunked\r\n${announced}` : "";
-      socket.writeText(this.#headOf(head, `${coding}${this.#connectionLine}`));
+      const altSvc = this.connection.tlsVersion === null ? "" : this.#connection.altSvc;
+      socket.writeText(responseHead(head, `${coding}${this.#connectionLine}`, altSvc));
     }
     if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
     return writer;
-  }
-
-  #headOf(head: OutgoingHead, framing: string): string {
-    return responseHead(head, { framing, altSvc: this.#connection.altSvc });
   }
 
   /** False: the response has begun. */
@@ -187,8 +189,8 @@ export class Http1Stream implements ClientStream {
     this.#hasBegun = true;
     // The client may send the body or not: the next byte is either's.
     if (this.awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
-    // Of a request that the gateway rejects.
-    if (head.lines == null && head.headers.get("connection") === "close")
+    // Of a request that the gateway rejects; a target's own head has no such field.
+    if (head.hasDate === undefined && head.headers.get("connection") === "close")
       this.#keepsConnection = false;
     if (this.body?.isBroken === true || this.#connection.isGoingAway) this.#keepsConnection = false;
     return true;
@@ -270,6 +272,3 @@ const NO_PIECES: readonly Uint8Array[] = [];
 
 const lengthOf = (head: OutgoingHead): number =>
   head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);
-
-/** No body, whatever the head says (RFC 9110 section 6.4.1). */
-const isBodiless = (status: number): boolean => status === 204 || status === 304;

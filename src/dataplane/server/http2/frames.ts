@@ -1,5 +1,5 @@
 // The frames of HTTP/2 and their error codes (RFC 9113 sections 6 and 7), and bytes as frames; knows no stream.
-import { partOf } from "../../../http/bytes.ts";
+import { partOf } from "../../buffer-release.ts";
 import type { Http2End } from "../served-connection.ts";
 
 export const FRAME = {
