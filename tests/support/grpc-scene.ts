@@ -98,7 +98,7 @@ export class GrpcScene {
 
   channel(listener: ListenerName, authority = PLAIN): ChannelOptions {
     const to = { port: this.#ports[listener], authority };
-    return listener === "full-http" ? to : { ...to, ca: this.authority.cert };
+    return listener.endsWith("-http") ? to : { ...to, ca: this.authority.cert };
   }
 
   async stop(): Promise<void> {
