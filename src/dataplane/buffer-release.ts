@@ -1,5 +1,14 @@
 // What sockets have read, in parts, and its memory, released once the bytes are forwarded; knows no body and no connection.
 
+declare global {
+  interface Buffer {
+    /** In Node and Bun, without a type. `toString("latin1", …)` costs 0.2 microseconds more. `end`: at most `length`. */
+    latin1Slice(start: number, end: number): string;
+    /** As `latin1Slice`; returns how many bytes were written. */
+    latin1Write(text: string, at: number, length: number): number;
+  }
+}
+
 /** Smaller pieces share a pool of Bun's and cannot be released one by one. */
 const FREE_FROM_BYTES = 4096;
 
