@@ -114,7 +114,8 @@ export function respondUnread(
   stream.respond({ status, headers, hasContentType: true, hasLength: body === null }, pieces, true);
   if (worker === null) return;
   worker.recorder.unread(status);
-  logFailure(worker.log, error, { request_id: id });
+  const client = stream.connection?.address ?? stream.peerAddress();
+  logFailure(worker.log, error, { request_id: id, client });
 }
 
 /** Sends the response and returns its status, which plugins may change. */
