@@ -8,7 +8,6 @@ import { type Measurement, measureInTurn, verifyAnswers, warmUp } from "./measur
 import {
   type BenchOptions,
   parseOptions,
-  type Protocol,
   PROTOCOLS,
   type ProxyName,
   SIZES,
@@ -72,8 +71,6 @@ async function startProxy(
   }
 }
 
-const isTls = (protocol: Protocol) => protocol === "tls" || protocol === "h2";
-
 /** Starts all contestants; skips a proxy that is missing or responds incorrectly, and names it. */
 async function startAll(input: PeerInput, options: BenchOptions, proxies: RunningProxy[]) {
   const skipped: string[] = [];
@@ -111,11 +108,10 @@ async function measureAll(
   console.log("warming up");
   for (const proxy of proxies) await warmUp(proxy, { ...options, scratch });
   for (const protocol of options.protocols) {
-    const able = proxies.filter(({ name }) => name !== "own-engine" || !isTls(protocol));
     for (const size of options.sizes) {
       console.log(`measuring ${size}, ${PROTOCOLS[protocol]}`);
       measurements.push(
-        ...(await measureInTurn(able, { protocol, size }, { ...options, scratch })),
+        ...(await measureInTurn(proxies, { protocol, size }, { ...options, scratch })),
       );
     }
   }

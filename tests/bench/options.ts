@@ -27,7 +27,7 @@ export const PROXIES = [
   "bare",
   "before",
   "sluice",
-  // Listeners of Sluice with `engine: "sluice"`; plain HTTP/1.1 only.
+  // Listeners of Sluice with `engine: "sluice"`.
   "own-engine",
 ] as const;
 /** Those of a full run: `before` needs an executable. */

@@ -111,13 +111,13 @@ export async function startSluiceProxy(
       service_id: serviceId,
       paths: ["/"],
     });
-    const httpPort = name === "own-engine" ? await addOwnEngine(sluice.api) : sluice.ports.http;
+    const ports = name === "own-engine" ? await addOwnEngine(sluice.api) : sluice.ports;
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
     return {
       name,
       version: `Sluice ${status.version}`,
-      httpPort,
-      httpsPort: sluice.ports.https,
+      httpPort: ports.http,
+      httpsPort: ports.https,
       program: sluice.program,
     };
   } catch (error) {
@@ -126,12 +126,14 @@ export async function startSluiceProxy(
   }
 }
 
-/** Returns the port of a listener with the gateway's own engine. */
-async function addOwnEngine(api: ManagementApi): Promise<number> {
-  const port = freePort();
-  const listener = { name: "own", address: "127.0.0.1", port, engine: "sluice" };
-  await api.send("POST", "/api/v1/listeners", listener);
-  return port;
+/** Listeners with the gateway's own engine. */
+async function addOwnEngine(api: ManagementApi): Promise<Pick<SluicePorts, "http" | "https">> {
+  const ports = { http: freePort(), https: freePort() };
+  for (const protocol of ["http", "https"] as const) {
+    const own = { name: `own-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
+    await api.send("POST", "/api/v1/listeners", { ...own, protocol, engine: "sluice" });
+  }
+  return ports;
 }
 
 function lastLines(file: string): string {

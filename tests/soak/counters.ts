@@ -14,7 +14,7 @@ const GAUGES = [
 const PAUSE_MS = 500;
 
 /** What is still counted a while after the last client has left: nothing, unless something is lost. */
-export async function leftOver(gateway: Gateway): Promise<ReadonlyMap<string, number>> {
+export async function leftOver(gateway: Gateway): Promise<Map<string, number>> {
   const until = performance.now() + DEADLINE_MS;
   for (;;) {
     const left = await present(gateway);
@@ -23,7 +23,7 @@ export async function leftOver(gateway: Gateway): Promise<ReadonlyMap<string, nu
   }
 }
 
-async function present(gateway: Gateway): Promise<ReadonlyMap<string, number>> {
+async function present(gateway: Gateway): Promise<Map<string, number>> {
   const text = await (await gateway.api("GET", "/metrics")).text();
   const metrics = readMetrics(text, "prometheus");
   const values = GAUGES.map((name) => [name, metrics.sum(name)] as const);

@@ -113,6 +113,7 @@ async function restart(): Promise<number> {
   memoryAfterRestart = takeSample(gateway.pid, 0)?.memory ?? null;
   isOverAgain = true;
   await again.ended;
+  for (const [name, value] of await leftOver(gateway)) left.set(`${name} after the restart`, value);
   for (const [name, { done, failed, why }] of again.counts) {
     const count = counts.get(name);
     if (count === undefined) continue;
