@@ -66,6 +66,7 @@ export class H2Wire {
       shutdown: () => {
         this.hasEnded = true;
       },
+      close() {},
       terminate() {},
     });
     this.connection = new Http2Connection(this.#peer, {

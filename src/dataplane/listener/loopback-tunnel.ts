@@ -6,7 +6,10 @@ import { type HeadWatch, headTimeout } from "./head-watch.ts";
 
 /** A client's socket as its owners see it. */
 export type ClientSocket = Side &
-  Pick<Socket<unknown>, "remoteAddress" | "remotePort" | "localPort" | "localAddress" | "end">;
+  Pick<Socket<unknown>, "remoteAddress" | "remotePort" | "localPort" | "localAddress" | "end"> & {
+    /** Which Bun's types name and do not declare. */
+    close(): void;
+  };
 
 /** Handles the events of a client's socket; the socket may get another owner later. */
 export interface SocketOwner {

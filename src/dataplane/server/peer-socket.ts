@@ -2,6 +2,7 @@
 //
 // - There is no `end`. Under TLS Bun's socket could not be ended afterwards until the peer leaves, and `end(data)` drops what the
 //   kernel does not take. Closing is: write, FIN (`finish`), read and drop, a time limit of our own, `destroy`.
+// - `terminate` resets, and a reset destroys what the peer has not read yet, also behind FIN: there it is `close`.
 // - A string is written as latin1: Bun's `write(text)` sends UTF-8, and header fields hold bytes above 0x7f.
 // - A large read ends the turn of its socket: Bun reads up to 5.7 MB of one socket while the others wait.
 // - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
@@ -16,6 +17,9 @@ export interface RawSocket {
   pause(): void;
   resume(): void;
   shutdown(): void;
+  /** Closes; the system goes on sending what it has taken. */
+  close(): void;
+  /** Closes with a reset, which destroys what the peer has not read. */
   terminate(): void;
 }
 
@@ -165,9 +169,12 @@ export class PeerSocket implements SocketOwner {
     this.resume();
   }
 
-  /** Closes at once. What the kernel has taken is still sent, unless the peer goes on sending. */
+  /** Closes at once: behind FIN the peer still gets all that was written, else it gets a reset. */
   destroy(): void {
-    if (!this.isClosed) this.#socket.terminate();
+    if (!this.isClosed) {
+      if (this.isFinished && this.#held === null) this.#socket.close();
+      else this.#socket.terminate();
+    }
     this.#close(true);
   }
 

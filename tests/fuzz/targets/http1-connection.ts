@@ -58,6 +58,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
     pause() {},
     resume() {},
     shutdown() {},
+    close() {},
     terminate() {},
   };
   const connection = new Http1Connection(

@@ -150,6 +150,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
     pause() {},
     resume() {},
     shutdown() {},
+    close() {},
     terminate() {},
   };
   const peer = new PeerSocket(socket);
