@@ -54,3 +54,38 @@ test("a port in use and a wrong address are shown at their fields, a free port s
   expect(complaints).toEqual([]);
   await close();
 });
+
+test("the largest request head follows the engine of a new listener until it is entered", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/listeners/new" });
+  const bytes = page.getByRole("textbox", { name: "Maximum request head", exact: true });
+  const unit = page.getByRole("combobox", { name: "Maximum request head: unit" });
+  const shown = async () => [await bytes.inputValue(), await unit.inputValue()];
+  const choose = async (engine: RegExp) => {
+    await page.getByRole("combobox", { name: "Engine" }).click();
+    await page.getByRole("option", { name: engine }).click();
+  };
+  await page.getByRole("button", { name: /^Limits/ }).click();
+  expect(await shown()).toEqual(["16", "KiB"]);
+  await choose(/^Sluice/);
+  expect(await shown()).toEqual(["32", "KiB"]);
+  await choose(/^Full/);
+  expect(await shown()).toEqual(["16", "KiB"]);
+  await bytes.fill("8");
+  await choose(/^Sluice/);
+  expect(await shown()).toEqual(["8", "KiB"]);
+  await bytes.fill("");
+  expect(await bytes.getAttribute("placeholder")).toBe("32");
+
+  const port = quietPort();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("heads");
+  await page.getByRole("textbox", { name: "Address", exact: true }).fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Port", exact: true }).fill(String(port));
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Listener heads created").waitFor();
+  // What is stored.
+  await page.getByRole("heading", { name: "heads", level: 1 }).waitFor();
+  await page.getByRole("button", { name: /^Limits/ }).click();
+  expect(await shown()).toEqual(["32", "KiB"]);
+  expect(complaints).toEqual([]);
+  await close();
+});
