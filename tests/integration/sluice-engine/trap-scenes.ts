@@ -68,6 +68,8 @@ const ending: readonly Scene[] = [
         sockets[0]?.tick(now);
         return isClosed;
       });
+      // Nothing receives it any more.
+      peer.socket.write("y");
       await eventually(() => peer.isClosed);
       return { text: peer.text, closed };
     },

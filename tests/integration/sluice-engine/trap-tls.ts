@@ -212,6 +212,8 @@ const streams: readonly Scene[] = [
         sockets[0]?.tick(now);
         return isClosed;
       });
+      // Nothing receives it any more.
+      peer.socket.write("y");
       await eventually(() => peer.isClosed);
       return { closed, text: peer.text };
     },
