@@ -9,8 +9,8 @@ const REQUESTS = 10_000;
 describe("a proxied GET of a browser", () => {
   test.each([
     // Bun's own share: the fields and the address of the client are an object each.
-    { engine: "standard", objects: 7.2, strings: 39, cells: 61 },
-    { engine: "sluice", objects: 8.2, strings: 29, cells: 47 },
+    { engine: "standard", objects: 7.2, strings: 39, cells: 62 },
+    { engine: "sluice", objects: 8.2, strings: 29, cells: 48 },
   ] as const)("$engine: allocates a bounded number of heap cells", async (most) => {
     const { engine } = most;
     const counts = await measureCost({
