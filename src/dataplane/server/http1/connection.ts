@@ -103,8 +103,9 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     if (this.#isOver) return;
     const stream = this.#stream;
     const isAlone = stream === null && this.#waiting.length === 0 && !this.#isRunning;
-    // Line breaks before a request line are not part of it.
-    if (isAlone && this.socket.heldBytes === 0 && chunk[0] !== CR) return this.#takeHead(chunk);
+    // Line breaks before a request line are not part of it; an empty read begins nothing.
+    if (isAlone && this.socket.heldBytes === 0 && (chunk[0] ?? CR) !== CR)
+      return this.#takeHead(chunk);
     const body = stream === null ? null : stream.body;
     if (body !== null && !body.isComplete) {
       const used = body.take(chunk);
