@@ -4,11 +4,13 @@ import { failures, type ProxyError } from "../error.ts";
 import { openingComment, allowsOpeningComment } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import { passTrailers, type ResponseDraft } from "../plugin/response-draft.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
-import type { TargetRuntime } from "../service-runtime.ts";
+import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
+import type { ClientRequest } from "./client-request.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import {
   finish,
@@ -54,22 +56,29 @@ export class ProxyTransaction
   #watchesClient = false;
   #hasSuspendedIdleTimeout = false;
 
-  /** Call `writeUpstreamFields` before. */
+  /** Call `writeUpstreamFields` before. An implied constructor would make an array of the arguments. */
+  constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
+    super(request, route, service);
+    if (request.upstreamBodyLength !== null) this.body = requestBodyOf(request);
+  }
+
   begin(): void {
     const { request, route } = this;
     const now = request.worker.inFlight.add(this);
     this.#startedAt = now;
-    if (request.upstreamBodyLength !== null) this.body = requestBodyOf(request);
-    const mayCallGrpc = request.isGrpc || request.edits !== null;
-    if (mayCallGrpc && request.callsGrpc) {
-      const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
-      this.grpc = new GrpcCall(request, route, { now, onTooLarge });
-      this.timeouts = this.grpc.timeouts(this.timeouts);
-    } else {
+    if ((request.isGrpc || request.edits !== null) && request.callsGrpc) this.#callGrpc(now);
+    else {
       const total = route.timeouts?.request_timeout ?? this.service.service.request_timeout;
       if (total > 0) this.#totalDeadline = now + total;
     }
     this.#attempt(now);
+  }
+
+  /** A method of its own: inlined, its closure would be allocated for each request. */
+  #callGrpc(now: number): void {
+    const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
+    this.grpc = new GrpcCall(this.request, this.route, { now, onTooLarge });
+    this.timeouts = this.grpc.timeouts(this.timeouts);
   }
 
   #attempt(now: number): void {
@@ -103,8 +112,7 @@ export class ProxyTransaction
       // The plugin's body replaces the target's.
       this.#exchange?.abort();
       this.attemptCompleted();
-      this.#respondWhole(NO_PIECES);
-      return;
+      return this.#respondWhole(NO_PIECES);
     }
     // An event stream has no end that would prove that the target works.
     if (head.isEventStream) this.attemptCompleted();
@@ -219,16 +227,15 @@ export class ProxyTransaction
     if (head === null) return;
     try {
       const pending = respondUpstream(this, head, pieces);
-      if (pending !== null) {
-        pending
-          .catch((error: unknown) => this.#abortResponse(error))
-          .finally(() => this.#end(this.#status));
-        return;
-      }
+      if (pending !== null) return this.#endAfter(pending);
     } catch (error) {
       this.#abortResponse(error);
     }
     this.#end(this.#status);
+  }
+
+  #endAfter(response: Promise<void>): void {
+    response.catch((error) => this.#abortResponse(error)).finally(() => this.#end(this.#status));
   }
 
   /** A plugin failed within the response body. */
@@ -245,11 +252,8 @@ export class ProxyTransaction
     this.responseHead = null;
     this.draft = null;
     const pause = this.pauseAfterFailure(error, this.bodyState);
-    if (pause === null) {
-      this.#respondError(this.withBodyNote(error));
-      return;
-    }
-    this.#retry(pause);
+    if (pause === null) this.#respondError(this.withBodyNote(error));
+    else this.#retry(pause);
   }
 
   /** Whether the client has read less than was written. */
@@ -324,8 +328,7 @@ export class ProxyTransaction
     if (this.body?.waitsForClient === true) {
       // The target still waits for the client's body.
       this.#tryDeadline = now + this.policy.per_try_timeout;
-      this.#exchange?.tick(now);
-      return;
+      return this.#exchange?.tick(now);
     }
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     const wasSent = this.#exchange?.isSent === true;
@@ -352,10 +355,9 @@ export class ProxyTransaction
 
   cancelled(): void {
     if (this.#mode === "done") return;
-    const { request } = this;
     // After a complete response the abort has cost the target nothing extra.
     const isWorking = this.#exchange !== null || this.#pause !== null;
-    if (isWorking && !request.isCopy) request.worker.aborted.note(request);
+    if (isWorking && !this.request.isCopy) this.request.worker.aborted.note(this.request);
     this.#abortWith(failures.clientGone);
   }
 
