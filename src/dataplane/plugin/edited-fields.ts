@@ -1,4 +1,6 @@
-// Reuses one header object for responses that differ only in what plugins set or remove; knows no plugin.
+// Reuses the fields of responses that differ only in what plugins set or remove, as Headers and as lines; knows no plugin.
+import { isFieldValue, isToken } from "../../http/fields.ts";
+import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 
 /** Values that were set, or null for removed ones, in order. Must not be changed afterwards. */
 export interface Edits {
@@ -56,7 +58,10 @@ const UNKNOWN: readonly never[] = [];
 
 const ID_FIELD = "X-Request-Id";
 
-function isSame(one: readonly string[], other: readonly string[]): boolean {
+export function isSame(
+  one: readonly (string | null)[],
+  other: readonly (string | null)[],
+): boolean {
   if (one === other) return true;
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
@@ -90,4 +95,43 @@ export function applyEdits(headers: Headers, { names, values, id }: Edits): void
     else headers.set(name, value);
   }
   if (id !== null) headers.set(ID_FIELD, id);
+}
+
+/** The lines of a head with the edits of the last response, without its id. */
+export interface EditedLines {
+  readonly names: readonly string[];
+  readonly values: readonly (string | null)[];
+  readonly lines: string;
+  readonly hasDate: boolean;
+}
+
+/**
+ * The fields of `base`, lines with CRLF, with the edits in the place of the first field of their name, and spelled as they are; the id
+ * is not among them. Null: an edit is not a valid field, or is about the connection, the length or the id, which takes more than a line.
+ */
+export function editedLines(base: string, { names, values, id }: Edits): EditedLines | null {
+  const edits = new Map<string, string>();
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at] ?? "";
+    const value = values[at] ?? null;
+    const lower = name.toLowerCase();
+    const isOwn = lower === "content-length" || (lower === "x-request-id" && id !== null);
+    if (isOwn || CONNECTION_FIELDS.has(lower) || !isToken(name)) return null;
+    if (value !== null && !isFieldValue(value)) return null;
+    edits.set(lower, value === null ? "" : `${name}: ${value}\r\n`);
+  }
+  const seen = new Set<string>();
+  let lines = "";
+  for (let at = 0; at < base.length;) {
+    const next = base.indexOf("\r\n", at) + 2;
+    const lower = base.slice(at, base.indexOf(":", at)).toLowerCase();
+    const edit = edits.get(lower);
+    if (edit === undefined) lines += base.slice(at, next);
+    else if (!seen.has(lower)) lines += edit;
+    seen.add(lower);
+    at = next;
+  }
+  for (const [lower, edit] of edits) if (!seen.has(lower)) lines += edit;
+  const date = edits.get("date");
+  return { names, values, lines, hasDate: date === undefined ? seen.has("date") : date !== "" };
 }

@@ -15,8 +15,8 @@ import { guardTransform } from "./running-plugin.ts";
 export interface DraftParts {
   readonly source: DraftForPlugins["source"];
   readonly status: number;
-  /** May be changed unless shared. */
-  readonly headers: Headers;
+  /** Has the headers, and is asked for them at most once. They may be changed unless shared. */
+  readonly fields: { readonly headers: Headers };
   /** The object that shares these headers with other responses, and caches edits of them; absent: not shared. */
   readonly sharedBy?: EditHolder | null;
   readonly error?: ProxyError | null;
@@ -58,7 +58,9 @@ export class ResponseDraft implements DraftForPlugins {
   isPiped = false;
   readonly #isHead: boolean;
   readonly #isGrpc: boolean;
-  #headers: Headers;
+  readonly #base: DraftParts["fields"];
+  /** Null: nothing has looked at them. */
+  #headers: Headers | null = null;
   /** Null once the headers are this response's own. */
   #sharedBy: EditHolder | null;
   /** Edits to apply to the headers while they are shared. */
@@ -75,7 +77,7 @@ export class ResponseDraft implements DraftForPlugins {
   constructor(parts: DraftParts) {
     this.source = parts.source;
     this.status = parts.status;
-    this.#headers = parts.headers;
+    this.#base = parts.fields;
     this.#sharedBy = parts.sharedBy ?? null;
     const { error = null } = parts;
     this.error =
@@ -94,15 +96,22 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   get headers(): Headers {
-    if (this.#sharedBy !== null) {
-      this.#headers = new Headers(this.#headers);
-      this.#sharedBy = null;
-      applyEdits(this.#headers, this.#edits);
+    if (this.#sharedBy === null) {
+      this.#headers ??= this.#base.headers;
+      return this.#headers;
     }
-    return this.#headers;
+    const own = new Headers(this.#base.headers);
+    this.#headers = own;
+    this.#sharedBy = null;
+    applyEdits(own, { names: this.#names, values: this.#values, id: this.#id });
+    return own;
   }
 
-  get #edits(): Edits {
+  /** What plugins have set and removed; null: one has read `headers`, which hold it. */
+  get edits(): Edits | null {
+    if (this.#sharedBy === null) return null;
+    // Other responses are compared with the arrays.
+    this.#own = null;
     return { names: this.#names, values: this.#values, id: this.#id };
   }
 
@@ -136,22 +145,24 @@ export class ResponseDraft implements DraftForPlugins {
       this.#own.values.push(value);
       this.#names = this.#own.names;
       this.#values = this.#own.values;
-    } else if (value === null) this.#headers.delete(name);
-    else this.#headers.set(name, value);
+    } else if (value === null) this.headers.delete(name);
+    else this.headers.set(name, value);
   }
 
   /** Null: a plugin has read `headers`, which made a copy. The object is reused for other responses afterwards. */
   get editedFields(): EditedFields | null {
-    if (this.#sharedBy === null) return null;
-    // The shared object keeps the arrays.
-    this.#own = null;
-    return editedFields(this.#sharedBy, this.#headers, this.#edits);
+    const holder = this.#sharedBy;
+    const { edits } = this;
+    return holder === null || edits === null
+      ? null
+      : editedFields(holder, this.#base.headers, edits);
   }
 
   /** The headers for immediate reading, without a copy. */
   get sentHeaders(): Headers {
     const isUnchanged = this.#names.length === 0 && this.#id === null;
-    return isUnchanged ? this.#headers : (this.editedFields?.headers ?? this.#headers);
+    const unchanged = this.#headers ?? this.#base.headers;
+    return isUnchanged ? unchanged : (this.editedFields?.headers ?? unchanged);
   }
 
   get hasBody(): boolean {

@@ -26,7 +26,7 @@ import type {
   OutgoingHead,
 } from "../server/client-stream.ts";
 import { addStickyCookie } from "../sticky.ts";
-import { IdentifiedHead } from "../upstream/response-head.ts";
+import { EditedHead, IdentifiedHead } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest, RequestPlugins } from "./client-request.ts";
@@ -142,12 +142,13 @@ function sendLocal(
  */
 function sendGrpcStatus(
   request: ClientRequest,
-  { status, headers, body, hasSharedHeaders }: LocalResponse | Reply,
+  response: LocalResponse | Reply,
   { source, error = null, order }: ResponseOrigin,
 ): number {
-  closeSource(body);
-  const sharedHeaders = hasSharedHeaders === true ? sharedBy(headers) : null;
-  const parts = { source, error, status, headers, sharedBy: sharedHeaders, bodyLength: 0 };
+  const { status, headers } = response;
+  closeSource(response.body);
+  const sharedHeaders = response.hasSharedHeaders === true ? sharedBy(headers) : null;
+  const parts = { source, error, status, fields: response, sharedBy: sharedHeaders, bodyLength: 0 };
   const draft = new ResponseDraft({ ...parts, isHead: false, isGrpc: true });
   const { plugins } = request;
   if (plugins?.hasResponseHandlers(order) === true) plugins.respond(draft, order);
@@ -214,7 +215,7 @@ function sendDrafted(
     source,
     error,
     status,
-    headers,
+    fields: response,
     sharedBy: response.hasSharedHeaders === true ? sharedBy(headers) : null,
     wholeBody: isSource(body) ? null : body,
     bodyLength: body?.byteLength ?? 0,
@@ -352,8 +353,8 @@ export function showToPlugins(
   const draft = new ResponseDraft({
     source: "upstream",
     status: head.status,
-    // Shared by all equal responses.
-    headers: head.headers,
+    fields: head,
+    // By all equal responses.
     sharedBy: head,
     isGrpc: request.isGrpc,
     bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
@@ -362,10 +363,6 @@ export function showToPlugins(
   plugins.respond(draft);
   return draft;
 }
-
-/** The status for the client. */
-const statusOf = (head: ResponseHead, draft: ResponseDraft | null): number =>
-  draft === null ? head.status : draft.status;
 
 /** Responds with a complete body and releases its pieces; a promise while plugins transform it. Throws what they throw. */
 export function respondUpstream(
@@ -394,14 +391,13 @@ export function respondUpstream(
   return null;
 }
 
-/** When plugins have only set headers, equal responses share one object. */
-function editedHead(outcome: UpstreamOutcome, head: ResponseHead): OutgoingHead | null {
-  const { request, draft } = outcome;
-  if (request.sendsId) draft?.setId(request.id);
-  const edited = draft?.editedFields ?? null;
-  if (edited === null) return null;
-  const { headers, hasContentType, hasLength } = edited;
-  return { headers, hasContentType, hasLength, ...head.spelled(statusOf(head, draft)) };
+/** When plugins have only set headers; null: one has read them. */
+function editedHead({ request, draft }: UpstreamOutcome, head: ResponseHead): OutgoingHead | null {
+  if (draft === null) return null;
+  const { knownId } = request;
+  if (request.sendsId) draft.setId(knownId === "" ? request.id : knownId);
+  const { edits } = draft;
+  return edits === null ? null : new EditedHead(head, edits, draft.status);
 }
 
 /** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
@@ -423,7 +419,8 @@ function withFields(
   if (cookie !== null) addStickyCookie(headers, cookie);
   addGatewayFields(request, headers);
   const { hasContentType, hasLength } = head;
-  return { headers, hasContentType, hasLength, ...head.spelled(statusOf(head, draft)) };
+  const spelled = head.spelled(draft === null ? head.status : draft.status);
+  return { headers, hasContentType, hasLength, ...spelled };
 }
 
 function respondDrafted(
@@ -504,8 +501,11 @@ export function startUpstream(
 ): BodyWriter {
   const { draft, request } = outcome;
   const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
-  const isAsItIs = cookie === null && draft === null && request.generation.debugFields === null;
-  const sent = isAsItIs ? asItIs(request, head) : withFields(outcome, head, cookie);
+  const isAsItIs = cookie === null && request.generation.debugFields === null;
+  const edited = isAsItIs && draft?.isPlain === true ? editedHead(outcome, head) : null;
+  if (edited !== null) return request.stream.start(edited, reader, false);
+  const sent =
+    isAsItIs && draft === null ? asItIs(request, head) : withFields(outcome, head, cookie);
   const pipe = draft?.pipe ?? null;
   if (draft === null || pipe === null) return request.stream.start(sent, reader, false);
   if (!pipe.isObserver) sent.headers.delete("content-length");

@@ -29,7 +29,7 @@ export interface OutgoingHead {
   readonly spelling?: string | null;
   /** With `lines`: the reason phrase, and whether there is a Date. */
   readonly reason?: string;
-  readonly hasDate?: boolean;
+  readonly hasDate?: boolean | undefined;
   /** With `lines`: the value of Content-Length, if there is one. */
   readonly length?: number;
   /** The value of Trailer, for engines that send trailers after this body. */

@@ -1,6 +1,13 @@
 // The head of a target's response: its fields as received, as Headers once something looks at them, and what equal ones share.
 import type { ManagementCookies } from "../../http/management-cookies.ts";
-import type { EditedFields } from "../plugin/edited-fields.ts";
+import {
+  type EditedFields,
+  editedFields,
+  type EditedLines,
+  editedLines,
+  type Edits,
+  isSame,
+} from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
 
 /** How the body ends (RFC 9112 section 6.3). */
@@ -56,6 +63,7 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   withId?: IdentifiedHead;
   /** The same with the header fields that plugins have set. */
   edited?: EditedFields;
+  editedLines?: EditedLines;
   #headers: Headers | null;
 
   /** One of `lines` and `headers` must be there. */
@@ -167,6 +175,78 @@ export class IdentifiedHead implements OutgoingHead {
     this.#headers.set(ID_FIELD, this.id);
     return this.#headers;
   }
+}
+
+/** A head in which plugins have set or removed fields. To be sent before the next one of the same head, whose Headers it shares. */
+export class EditedHead implements OutgoingHead {
+  readonly status: number;
+  readonly reason?: string;
+  readonly spelling: string | null;
+  readonly trailer: string | null;
+  /** Of the target's body. */
+  readonly length: number;
+  readonly #head: ResponseHead;
+  readonly #edits: Edits;
+  /** Null: this takes Headers; undefined: nothing has asked. */
+  #text: EditedLines | null | undefined = undefined;
+  #fields: EditedFields | null = null;
+
+  /** `status`: what plugins have made of that of the head. */
+  constructor(head: ResponseHead, edits: Edits, status: number) {
+    this.status = status;
+    if (status === head.status) this.reason = head.reason;
+    this.spelling = head.spelling;
+    this.trailer = head.trailer;
+    this.length = head.length;
+    this.#head = head;
+    this.#edits = edits;
+  }
+
+  get lines(): string | null {
+    const text = this.#found();
+    if (text === null) return null;
+    const { id } = this.#edits;
+    return id === null ? text.lines : `${text.lines}${ID_FIELD}: ${id}\r\n`;
+  }
+
+  get hasDate(): boolean | undefined {
+    return this.#found()?.hasDate;
+  }
+
+  get headers(): Headers {
+    return (this.#fields ?? this.#made()).headers;
+  }
+
+  get hasContentType(): boolean {
+    return (this.#fields ?? this.#made()).hasContentType;
+  }
+
+  get hasLength(): boolean {
+    // Edits that change it take Headers.
+    if (this.#fields !== null) return this.#fields.hasLength;
+    return this.#found() === null ? this.#made().hasLength : this.#head.hasLength;
+  }
+
+  #found(): EditedLines | null {
+    if (this.#text === undefined) this.#text = linesOf(this.#head, this.#edits);
+    return this.#text;
+  }
+
+  #made(): EditedFields {
+    this.#fields ??= editedFields(this.#head, this.#head.headers, this.#edits);
+    return this.#fields;
+  }
+}
+
+/** Kept beside the head for the next response. */
+function linesOf(head: ResponseHead, edits: Edits): EditedLines | null {
+  const { lines, hasId, editedLines: known } = head;
+  if (lines === null || (hasId && edits.id !== null)) return null;
+  const isKnown = known !== undefined && isSame(known.names, edits.names);
+  if (isKnown && isSame(known.values, edits.values)) return known;
+  const made = editedLines(lines, edits);
+  if (made !== null) head.editedLines = made;
+  return made;
 }
 
 /** Parses a whole head; `isHead`: the request was HEAD. No target may set one of `cookies`. */

@@ -40,6 +40,32 @@ describe.each(Object.entries(scenes))("where %s", (_, options) => {
   });
 });
 
+test.each([
+  ["a short body", "ok"],
+  ["a streamed body", "x".repeat(300_000)],
+])("names that a plugin sets are spelled as it does, with %s", async (_kind, body) => {
+  const scene = await startScriptedScene({
+    plugins: [{ name: "security-headers", config: { frame_options: "DENY" } }],
+    listener: { engine: "sluice" },
+  });
+  try {
+    const headers = `X-Apple: 2\r\nx-frame-options: SAMEORIGIN\r\n${FIELDS}`;
+    const { received } = await scene.ask(reply(body, { headers }));
+    const lines = received.slice(0, received.indexOf("\r\n\r\n")).split("\r\n");
+    // In the place of the target's.
+    expect(lines.slice(lines.indexOf("X-Apple: 2")).slice(0, 3)).toEqual([
+      "X-Apple: 2",
+      "X-Frame-Options: DENY",
+      "X-Zebra: 1",
+    ]);
+    expect(lines.filter((line) => /^x-frame-options:/i.test(line))).toHaveLength(1);
+    expect(lines.filter((line) => /^date:/i.test(line))).toHaveLength(1);
+    expect(lines.filter((line) => /^X-Request-Id: [\da-f-]{36}$/.test(line))).toHaveLength(1);
+  } finally {
+    await scene.stop();
+  }
+});
+
 test("the id of the target is replaced where it stood", async () => {
   const scene = await startScriptedScene({ listener: { engine: "sluice" } });
   try {

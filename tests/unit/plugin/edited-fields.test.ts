@@ -1,13 +1,18 @@
 // Fields that plugins set in responses that look the same: each response gets its own values, not those of the one before.
 import { describe, expect, test } from "bun:test";
 import { ResponseDraft } from "../../../src/dataplane/plugin/response-draft.ts";
-import type { EditHolder } from "../../../src/dataplane/plugin/edited-fields.ts";
+import {
+  editedFields,
+  editedLines,
+  type EditHolder,
+} from "../../../src/dataplane/plugin/edited-fields.ts";
 import { Random } from "../../support/random.ts";
 
 const base = () => new Headers({ "Content-Type": "text/plain", Server: "origin" });
 
 function draftOf(headers: Headers, sharedBy: EditHolder): ResponseDraft {
-  return new ResponseDraft({ source: "upstream", status: 200, headers, sharedBy, isHead: false });
+  const fields = { headers };
+  return new ResponseDraft({ source: "upstream", status: 200, fields, sharedBy, isHead: false });
 }
 
 /** The fields as a Response copies them. */
@@ -135,5 +140,69 @@ describe("fields that plugins set", () => {
         ["X-B", "X-C"],
       ]);
     }
+  });
+});
+
+describe("the lines of a head that plugins have edited", () => {
+  const LINES = "Server: origin\r\nSet-Cookie: a=1\r\nX-B: 1\r\nset-cookie: b=2\r\nDate: now\r\n";
+  const asHeaders = (lines: string) =>
+    new Headers(
+      lines
+        .split("\r\n")
+        .filter((line) => line !== "")
+        .map((line): [string, string] => [
+          line.slice(0, line.indexOf(":")),
+          line.slice(line.indexOf(":") + 1),
+        ]),
+    );
+  const edits = (
+    fields: readonly (readonly [string, string | null])[],
+    id: string | null = null,
+  ) => ({
+    names: fields.map(([name]) => name),
+    values: fields.map(([, value]) => value),
+    id,
+  });
+
+  test("hold the same fields as the Headers, whatever is set and removed", () => {
+    const names = ["server", "X-B", "X-New", "Set-Cookie", "date", "x-new"];
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = new Random(seed);
+      const fields = Array.from({ length: random.between(0, 6) }, () => {
+        const value = random.pick(["1", "", "two words", null]);
+        return [random.pick(names), value] as const;
+      });
+      const made = editedLines(LINES, edits(fields));
+      const { headers } = editedFields({}, asHeaders(LINES), edits(fields));
+      expect([seed, [...asHeaders(made?.lines ?? "none:")]]).toEqual([seed, [...headers]]);
+      expect(made?.hasDate).toBe(headers.has("date"));
+    }
+  });
+
+  test("keep their order, and the spelling of the edit", () => {
+    const fields = [
+      ["x-b", "2"],
+      ["X-New", "3"],
+      ["SERVER", null],
+    ] as const;
+    expect(editedLines(LINES, edits(fields))?.lines).toBe(
+      "Set-Cookie: a=1\r\nx-b: 2\r\nset-cookie: b=2\r\nDate: now\r\nX-New: 3\r\n",
+    );
+  });
+
+  test.each([
+    ["X-A", "1\r\nX-Injected: 1"],
+    ["X-A", "1\n"],
+    ["X-A", " 1"],
+    ["X-A", "\u0100"],
+    ["X A", "1"],
+    ["", "1"],
+    ["X-A:", "1"],
+    ["Connection", "close"],
+    ["Transfer-Encoding", null],
+    ["Content-Length", "1"],
+    ["x-request-id", "1"],
+  ])("are left to Headers where %p is %p", (name, value) => {
+    expect(editedLines(LINES, edits([[name, value]], "id"))).toBeNull();
   });
 });

@@ -25,7 +25,8 @@ export function responseHead(head: OutgoingHead, framing: string, altSvc: string
   // RFC 9110 section 8.6: no length with 204.
   if (received !== null && status !== 204) {
     const lines = altSvc === "" ? received : withoutAltSvc(received) + altSvc;
-    return `HTTP/1.1 ${status} ${head.reason}\r\n${lines}${head.hasDate === true ? "" : dateLine()}${framing}\r\n`;
+    const reason = head.reason ?? STATUS_CODES[status] ?? "";
+    return `HTTP/1.1 ${status} ${reason}\r\n${lines}${head.hasDate === true ? "" : dateLine()}${framing}\r\n`;
   }
   let fields = "";
   let hasDate = false;
