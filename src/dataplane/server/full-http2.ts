@@ -9,6 +9,7 @@ import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
 import type { FieldPairs } from "../../http/fields.ts";
+import { ConnectedStream } from "./connected-stream.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -33,7 +34,7 @@ export interface StreamConnection {
 }
 
 /** Lives as long as the request. */
-export class FullStream implements ClientStream {
+export class FullStream extends ConnectedStream implements ClientStream {
   readonly method: string;
   readonly url: string;
   readonly fields: HeaderBlock;
@@ -44,18 +45,17 @@ export class FullStream implements ClientStream {
   readonly #stream: ServerHttp2Stream;
   readonly #isWebSocket: boolean;
   #body: PulledBody | null = null;
-  #abort: AbortController | null = null;
   #trailers: FieldPairs | null = null;
   #waitsForTrailers = false;
   #isEnded = false;
   /** The client, or the connection, has gone before the response was sent. */
-  #isGone = false;
 
   constructor(
     stream: ServerHttp2Stream,
     fields: RequestFields,
     { connection, hasBody }: { readonly connection: StreamConnection; readonly hasBody: boolean },
   ) {
+    super();
     this.#stream = stream;
     this.#connection = connection;
     this.method = fields.method;
@@ -83,33 +83,11 @@ export class FullStream implements ClientStream {
     return this.#body;
   }
 
-  get signal(): AbortSignal {
-    if (this.#abort === null) {
-      this.#abort = new AbortController();
-      if (this.#isGone) this.#abort.abort();
-    }
-    return this.#abort.signal;
-  }
-
   #closed(): void {
     if (this.#stream.writableFinished && this.#stream.rstCode === NO_ERROR) return;
-    this.#isGone = true;
-    this.#abort?.abort();
+    this.isGone = true;
+    this.abortSignal();
   }
-
-  peerAddress(): string {
-    return this.connection.address;
-  }
-
-  get peerPort(): number {
-    return this.connection.port;
-  }
-
-  // A connection with an open stream is not idle: the gateway's own timeouts apply to it.
-
-  suspendIdleTimeout(): void {}
-
-  restoreIdleTimeout(): void {}
 
   closeAfterResponse(): void {
     this.#connection.goAway();

@@ -11,6 +11,7 @@ import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
 import type { FieldPairs } from "../../http/fields.ts";
+import { ConnectedStream } from "./connected-stream.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -43,7 +44,7 @@ interface StreamOptions {
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /** Lives as long as the request. */
-export class Http1Stream implements ClientStream {
+export class Http1Stream extends ConnectedStream implements ClientStream {
   readonly method: string;
   readonly url: string;
   readonly fields: HeaderBlock;
@@ -61,13 +62,12 @@ export class Http1Stream implements ClientStream {
   #keepsConnection: boolean;
   #hasBegun = false;
   #awaitsContinue: boolean;
-  #abort: AbortController | null = null;
-  #isGone = false;
   #body: PulledBody | null = null;
   #writer: Http1Writer | null = null;
   #trailers: FieldPairs = [];
 
   constructor(request: IncomingMessage, socket: Duplex, options: StreamOptions) {
+    super();
     const { connection, mayUpgrade, keepsConnection, isTls } = options;
     this.request = request;
     this.#socket = socket;
@@ -103,31 +103,9 @@ export class Http1Stream implements ClientStream {
       this.#socket.write("HTTP/1.1 100 Continue\r\n\r\n");
     this.#awaitsContinue = false;
     this.#body = new PulledBody(this.request);
-    if (this.#isGone) this.#body.fail();
+    if (this.isGone) this.#body.fail();
     return this.#body;
   }
-
-  get signal(): AbortSignal {
-    if (this.#abort === null) {
-      this.#abort = new AbortController();
-      if (this.#isGone) this.#abort.abort();
-    }
-    return this.#abort.signal;
-  }
-
-  peerAddress(): string {
-    return this.connection.address;
-  }
-
-  get peerPort(): number {
-    return this.connection.port;
-  }
-
-  // A connection with a request is not idle: the gateway's own timeouts apply to it.
-
-  suspendIdleTimeout(): void {}
-
-  restoreIdleTimeout(): void {}
 
   closeAfterResponse(): void {
     this.#keepsConnection = false;
@@ -176,7 +154,7 @@ export class Http1Stream implements ClientStream {
       const coding = isChunked ? `transfer-encoding: chunked\r\n${announced}` : "";
       this.#socket.write(this.#headText(head, coding), "latin1");
     }
-    if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
+    if (!begins || this.isGone) queueMicrotask(() => writer.closed());
     return writer;
   }
 
@@ -265,11 +243,11 @@ export class Http1Stream implements ClientStream {
   connectionClosed(): void {
     if (this.isResponded) return;
     this.isResponded = true;
-    this.#isGone = true;
+    this.isGone = true;
     // `request.destroy` would destroy the socket, with a response that is on its way.
     this.#body?.fail();
     this.#connection.responded(false);
-    this.#abort?.abort();
+    this.abortSignal();
     this.#writer?.closed();
   }
 }

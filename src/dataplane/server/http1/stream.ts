@@ -6,6 +6,7 @@ import type { BodySource } from "../../client-body.ts";
 import type { ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { FieldPairs } from "../../../http/fields.ts";
+import { ConnectedStream } from "../connected-stream.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -43,7 +44,7 @@ const FEATURES: Record<"1.0" | "1.1" | "trailers", EngineFeatures> = {
 };
 
 /** Lives as long as the request. */
-export class Http1Stream implements ClientStream {
+export class Http1Stream extends ConnectedStream implements ClientStream {
   readonly head: RequestHead;
   readonly method: string;
   readonly url: string;
@@ -60,8 +61,6 @@ export class Http1Stream implements ClientStream {
   #keepsConnection: boolean;
   #hasBegun = false;
   awaitsContinue: boolean;
-  #abort: AbortController | null = null;
-  #isGone = false;
   #writer: Http1Writer | null = null;
   #trailers: FieldPairs = [];
 
@@ -71,6 +70,7 @@ export class Http1Stream implements ClientStream {
     connection: StreamConnection,
     { body, problem }: { readonly body: Http1Body | null; readonly problem: ProxyError | null },
   ) {
+    super();
     this.head = head;
     this.method = head.method;
     this.url = head.target;
@@ -94,28 +94,6 @@ export class Http1Stream implements ClientStream {
     this.awaitsContinue = false;
     return body;
   }
-
-  get signal(): AbortSignal {
-    if (this.#abort === null) {
-      this.#abort = new AbortController();
-      if (this.#isGone) this.#abort.abort();
-    }
-    return this.#abort.signal;
-  }
-
-  peerAddress(): string {
-    return this.connection.address;
-  }
-
-  get peerPort(): number {
-    return this.connection.port;
-  }
-
-  // A connection with a request is not idle: the gateway's own timeouts apply to it.
-
-  suspendIdleTimeout(): void {}
-
-  restoreIdleTimeout(): void {}
 
   closeAfterResponse(): void {
     this.#keepsConnection = false;
@@ -179,7 +157,7 @@ export class Http1Stream implements ClientStream {
       const altSvc = this.connection.tlsVersion === null ? "" : this.#connection.altSvc;
       socket.writeText(responseHead(head, `${coding}${this.#connectionLine}`, altSvc));
     }
-    if (!begins || this.#isGone) queueMicrotask(() => writer.closed());
+    if (!begins || this.isGone) queueMicrotask(() => writer.closed());
     return writer;
   }
 
@@ -262,9 +240,9 @@ export class Http1Stream implements ClientStream {
     this.#writer?.closed();
     if (this.isResponded) return;
     this.isResponded = true;
-    this.#isGone = true;
+    this.isGone = true;
     this.body?.fail(new Error("the client has gone"));
-    this.#abort?.abort();
+    this.abortSignal();
   }
 }
 

@@ -5,6 +5,7 @@ import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import type { BodySource } from "../../client-body.ts";
 import type { ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import { ConnectedStream } from "../connected-stream.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -60,7 +61,10 @@ const FEATURES: EngineFeatures = {
 };
 
 /** Lives as long as the request. */
-export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
+export class Http2Stream
+  extends ConnectedStream
+  implements ClientStream, ReadyStream, TunnelStream
+{
   readonly id: number;
   readonly method: string;
   readonly url: string;
@@ -86,8 +90,6 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
   progressSize = 0;
   readonly #connection: StreamConnection;
   #hasBegun = false;
-  #abort: AbortController | null = null;
-  #isGone = false;
   /** Until the tunnel waits for nothing more from the client. */
   #isSwitched = false;
   /** Of an extended CONNECT: the client's side of the tunnel. */
@@ -107,6 +109,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
       readonly priority: Priority;
     },
   ) {
+    super();
     this.id = own.id;
     this.method = head.method;
     this.url = head.target;
@@ -139,33 +142,11 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
   openBody(): BodySource {
     const { body } = this;
     if (body === null) throw new Error("the request has no body");
-    if (this.awaitsContinue && !this.#hasBegun && !this.#isGone)
+    if (this.awaitsContinue && !this.#hasBegun && !this.isGone)
       this.#connection.sendFields(this, 100, []);
     this.awaitsContinue = false;
     return body;
   }
-
-  get signal(): AbortSignal {
-    if (this.#abort === null) {
-      this.#abort = new AbortController();
-      if (this.#isGone) this.#abort.abort();
-    }
-    return this.#abort.signal;
-  }
-
-  peerAddress(): string {
-    return this.connection.address;
-  }
-
-  get peerPort(): number {
-    return this.connection.port;
-  }
-
-  // A connection with a stream is not idle: the gateway's own timeouts apply to it.
-
-  suspendIdleTimeout(): void {}
-
-  restoreIdleTimeout(): void {}
 
   closeAfterResponse(): void {
     this.#connection.goAway();
@@ -176,7 +157,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
   }
 
   sendInterim(status: number, fields: FieldPairs): void {
-    if (this.#hasBegun || this.#isGone || status < 102 || status > 199) return;
+    if (this.#hasBegun || this.isGone || status < 102 || status > 199) return;
     this.#connection.sendFields(this, status, fields);
   }
 
@@ -208,7 +189,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
   #begin(): boolean {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
-    return !this.#isGone;
+    return !this.isGone;
   }
 
   ready(): void {
@@ -253,7 +234,7 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
 
   switchProtocols(protocol: string, fields: FieldPairs, client: SwitchedClient): boolean {
     const tunnel = this.#tunnel;
-    if (protocol !== WEBSOCKET || tunnel === null || this.#hasBegun || this.#isGone) return false;
+    if (protocol !== WEBSOCKET || tunnel === null || this.#hasBegun || this.isGone) return false;
     const pairs = switchedFields(fields);
     this.#hasBegun = true;
     this.#isSwitched = true;
@@ -340,14 +321,14 @@ export class Http2Stream implements ClientStream, ReadyStream, TunnelStream {
 
   /** The client has reset the stream, or has gone. */
   gone(): void {
-    if (this.#isGone) return;
-    this.#isGone = true;
+    if (this.isGone) return;
+    this.isGone = true;
     this.isLocalEnded = true;
     this.queue.clear();
     this.body?.fail(new Error("the client has gone"));
     this.#writer?.closed();
     this.#tunnel?.closed();
-    this.#abort?.abort();
+    this.abortSignal();
   }
 }
 
