@@ -75,6 +75,22 @@ export interface KnownFields {
   te: string | null;
 }
 
+/** The member for each of `KNOWN`. */
+export const KNOWN_MEMBERS: readonly (keyof KnownFields | null)[] = [
+  null,
+  "hostField",
+  "connectionField",
+  "transferEncoding",
+  "contentLength",
+  "upgrade",
+  "cookie",
+  "via",
+  "cdnLoop",
+  "userAgent",
+  "expect",
+  "te",
+];
+
 export interface FieldName {
   /** As the client has sent it. */
   readonly sent: string;

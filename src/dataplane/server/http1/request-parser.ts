@@ -1,5 +1,11 @@
 // Reads the head of an HTTP/1.1 request, strictly (RFC 9112): what servers read differently is refused; knows no socket.
-import { type FieldName, KNOWN, NameSlots, SLOTS } from "../../../http/field-name.ts";
+import {
+  type FieldName,
+  KNOWN,
+  KNOWN_MEMBERS,
+  NameSlots,
+  SLOTS,
+} from "../../../http/field-name.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget, NOT_NORMAL } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
@@ -291,38 +297,18 @@ const list = (before: string | null, value: string): string =>
 
 /** Those that few requests have. */
 function addField(found: HeaderBlock, known: number, value: string): string | null {
-  switch (known) {
-    case KNOWN.connection:
-      found.connectionField = list(found.connectionField, value);
-      break;
-    case KNOWN["content-length"]:
-      if (found.contentLength !== null) return "the request has two Content-Length fields";
-      if (!LENGTH.test(value)) return "the request's Content-Length is not a number";
-      found.contentLength = value;
-      break;
-    case KNOWN["transfer-encoding"]:
-      if (found.transferEncoding !== null) return "the request has two Transfer-Encoding fields";
-      // Any other coding is one that the target may understand and the gateway does not.
-      if (value.toLowerCase() !== "chunked")
-        return "the request's transfer coding is not supported";
-      found.transferEncoding = value;
-      break;
-    case KNOWN.upgrade:
-      found.upgrade = list(found.upgrade, value);
-      break;
-    case KNOWN.via:
-      found.via = list(found.via, value);
-      break;
-    case KNOWN["cdn-loop"]:
-      found.cdnLoop = list(found.cdnLoop, value);
-      break;
-    case KNOWN.expect:
-      found.expect = value;
-      break;
-    case KNOWN.te:
-      found.te = list(found.te, value);
-      break;
+  const member = KNOWN_MEMBERS[known] ?? null;
+  if (member === null) return null;
+  const before = found[member];
+  if (known === KNOWN["content-length"]) {
+    if (before !== null) return "the request has two Content-Length fields";
+    if (!LENGTH.test(value)) return "the request's Content-Length is not a number";
+  } else if (known === KNOWN["transfer-encoding"]) {
+    if (before !== null) return "the request has two Transfer-Encoding fields";
+    // Any other coding is one that the target may understand and the gateway does not.
+    if (value.toLowerCase() !== "chunked") return "the request's transfer coding is not supported";
   }
+  found[member] = known === KNOWN.expect ? value : list(before, value);
   return null;
 }
 
