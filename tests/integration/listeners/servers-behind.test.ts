@@ -45,7 +45,7 @@ onLinux.test("only listeners that ask for it have a second server behind them", 
   await eventually(() => listeningPorts().length === before);
 });
 
-onLinux.test("nobody else on this machine gets an answer from the server behind", async () => {
+onLinux.test("no other program of the machine gets a response from the server behind", async () => {
   const before = new Set(listeningPorts());
   const port = await listener("guarded", { max_connections: 100 });
   const behind = listeningPorts().filter((one) => one !== port && !before.has(one));
@@ -87,7 +87,7 @@ onLinux.test("nobody else on this machine gets an answer from the server behind"
   kept?.destroy();
 });
 
-onLinux.test("nor from those behind a listener that asks for certificates", async () => {
+onLinux.test("nor from those behind a listener that requests client certificates", async () => {
   const authority = await Authority.create("Clients");
   const leaf = await authority.sign({ names: ["alice"] });
   const before = new Set(listeningPorts());
