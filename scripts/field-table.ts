@@ -61,10 +61,16 @@ function rowsOf(schema: Schema, prefix: string): Row[] {
 function shown(field: Schema): string {
   const usual = field.default === "" ? "empty" : code(field.default);
   const others = (field[DEFAULTS] ?? []) as readonly DependentDefault[];
-  const inWords = ({ when, default: value }: DependentDefault) =>
-    `${code(value)} with ${Object.entries(when)
+  const named = (condition: NonNullable<DependentDefault["when"]>) =>
+    Object.entries(condition)
       .map(([name, values]) => `\`${name}\` ${values.map(code).join(" or ")}`)
-      .join(" and ")}`;
+      .join(" and ");
+  const inWords = ({ when, unless, default: value }: DependentDefault) =>
+    [
+      code(value),
+      ...(when === undefined ? [] : [`with ${named(when)}`]),
+      ...(unless === undefined ? [] : [`unless ${named(unless)}`]),
+    ].join(" ");
   return [usual, ...others.map(inWords)].join(", ");
 }
 

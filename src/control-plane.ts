@@ -131,10 +131,13 @@ export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, 
   readonly adminAccess?: AdminAccess;
   /** Counters and request rings of workers. Default: none. */
   readonly observed?: ObservedWorkers;
+  /** What this start has changed, in sentences. Default: nothing. */
+  readonly notices?: readonly string[];
 }
 
 export interface ControlPlane extends FleetParts {
   readonly changes: Changes;
+  readonly notices: readonly string[];
   readonly adminNetworks: AdminNetworks;
   readonly audit: AuditLog;
   readonly events: EventHub;
@@ -203,6 +206,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   return {
     resources: createResources(changes, own),
     changes,
+    notices: options.notices ?? [],
     adminNetworks,
     audit,
     events,

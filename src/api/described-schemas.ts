@@ -1,6 +1,7 @@
 // The schemas of the API as OpenAPI 3.1 has them: keywords of JSON Schema only, and defaults that fit; knows no endpoint.
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { FORMER } from "../model/decode.ts";
 import { DEFAULTS } from "../model/dependent-defaults.ts";
 import { examples } from "./examples.ts";
 import { schemas } from "./schemas.ts";
@@ -8,7 +9,7 @@ import { schemas } from "./schemas.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Of the web UI and of error messages; clients of the API have no use for them. */
-const OWN_KEYWORDS = new Set(["form", "errorMessage", DEFAULTS]);
+const OWN_KEYWORDS = new Set(["form", "errorMessage", DEFAULTS, FORMER]);
 
 /** `sent`: names of schemas that requests have. */
 export const describedSchemas = (sent: ReadonlySet<string>): Readonly<Record<string, Json>> =>

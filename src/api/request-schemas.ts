@@ -18,7 +18,7 @@ const ms = (description: string) => orNull(t.Number({ minimum: 0 }), description
 export const explainedProtocol = {
   engine: orNull(
     t.Object({
-      name: t.Unsafe<string>({ type: "string", enum: ["standard", "full", "sluice"] }),
+      name: t.Unsafe<string>({ type: "string", enum: ["sluice", "bun"] }),
       reason: t.String({ description: "Why, as a sentence" }),
     }),
     "Engine that serves the host on this listener",

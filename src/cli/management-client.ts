@@ -57,6 +57,8 @@ export function managementClient(
       throw new CommandError(`${base} does not respond: ${(error as Error).message}`);
     });
     const text = await response.text();
+    const warning = response.headers.get("x-warning");
+    if (warning !== null) process.stderr.write(`sluice: warning: ${warning}\n`);
     if (response.status === 200) return text;
     const problem = errorIn(text) ?? `${base} returned ${response.status}`;
     throw new CommandError(`${problem}${hintFor(response.status, problem)}`);

@@ -6,6 +6,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { ConfigFiles } from "../discovery/files.ts";
 import type { ParseJson } from "../import/transfer/source.ts";
 import { type LogLevel, logLevels } from "../log.ts";
+import { type HttpEngine, httpEngines } from "../model/listener.ts";
 import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
@@ -33,6 +34,8 @@ export interface ServeOptions {
   readonly logLevel: LogLevel;
   /** Name servers to resolve targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Serves all listeners that can do with it; null: each has its own. */
+  readonly httpEngine: HttpEngine | null;
   /** Programs that DNS providers of the type exec may run. */
   readonly dnsPrograms: readonly string[];
   /** Directory in which plugins may write files, beside the data directory; null: none. */
@@ -153,6 +156,13 @@ const flags: readonly Flag[] = [
     repeats: true,
   },
   {
+    name: "http-engine",
+    value: "ENGINE",
+    description:
+      "HTTP engine of all listeners, whatever their settings say: sluice, or bun, which serves all that it can; a way back until the settings are changed",
+    choices: httpEngines,
+  },
+  {
     name: "log-dir",
     value: "DIR",
     description:
@@ -209,6 +219,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     workers: decodeWorkers(given.get("workers")),
     dnsServers: decodeDnsServers(given.get("dns-servers")),
     dnsPrograms: decodePrograms(given.all("dns-exec")),
+    httpEngine: decodeHttpEngine(given.get("http-engine")),
     logDir: decodePath(given.get("log-dir")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
@@ -225,6 +236,13 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
 
 const decodeAllowed = (texts: readonly string[]) =>
   texts.length === 0 ? null : decodeNetworks("admin-allow", texts);
+
+function decodeHttpEngine(name: string | undefined): HttpEngine | null {
+  const engine = httpEngines.find((one) => one === name) ?? null;
+  if (name !== undefined && engine === null)
+    throw new UsageError(`--http-engine must be one of ${httpEngines.join(", ")}`);
+  return engine;
+}
 
 const decodePath = (path: string | undefined) => (path === undefined ? null : resolve(path));
 

@@ -40,6 +40,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     store,
     instanceId: store.instanceId,
     ...parts,
+    notices: store.notices,
     auditStore: store.audit,
     totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),

@@ -17,7 +17,7 @@ export const workerKeys = (box: OpenedState["box"]) => ({
 
 /** What all workers get. */
 export function workerStart({ store, box, stored }: OpenedState, options: ServeOptions) {
-  const { dnsServers, counters, dataDir, logDir } = options;
+  const { dnsServers, counters, dataDir, logDir, httpEngine } = options;
   const cookieId = store.fleetId() ?? stored.instanceId;
   return {
     instanceId: stored.instanceId,
@@ -25,6 +25,7 @@ export function workerStart({ store, box, stored }: OpenedState, options: ServeO
     ...workerKeys(box),
     logDirectories: { directory: join(dataDir, "logs"), absolute: logDir },
     dnsServers,
+    httpEngine,
     sharedCounters: counters && { ...counters, scope: cookieId },
   };
 }

@@ -1,12 +1,19 @@
 // Explains which engine serves a request, its gRPC method, and whether a gRPC client is served at all; routes nothing.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { ExplainedRequest, Explanation } from "../snapshot/explanation.ts";
-import { chooseEngine, type EngineChoice, servesGrpc } from "../snapshot/engine-choice.ts";
+import type { HttpEngine, Listener } from "../model/listener.ts";
+import { servesGrpc } from "../snapshot/engine-choice.ts";
 import { isGrpcProtocol } from "../snapshot/upstream-protocol.ts";
 
 export interface GrpcCall {
   readonly service: string;
   readonly method: string;
+}
+
+export interface EngineChoice {
+  readonly name: HttpEngine;
+  /** A sentence for users. */
+  readonly reason: string;
 }
 
 export interface EngineView {
@@ -29,21 +36,28 @@ export function explainEngine(
   answer: Explanation,
 ): EngineView {
   const listener = config.listeners.get(answer.listenerId ?? "");
-  const { hostname, pathname } = new URL(request.url);
+  const { pathname } = new URL(request.url);
   const service = config.services.get(answer.serviceId ?? "");
   const sendsGrpc = GRPC.test(request.headers["content-type"] ?? "");
   const isGrpc = sendsGrpc || (service !== undefined && isGrpcProtocol(service.protocol));
   const [, called = "", method = ""] = (isGrpc && CALL.exec(pathname)) || [];
   const grpc = method === "" ? null : { service: called, method };
   if (listener === undefined) return { engine: null, grpc, misdirected: null };
-  const engine = chooseEngine(config, listener, hostname);
-  const isServed = engine.name !== "standard" && servesGrpc(listener);
+  const name = answer.engine ?? listener.engine;
+  const isServed = servesGrpc({ ...listener, engine: name });
   return {
-    engine,
+    engine: { name, reason: reasonOf(name, listener) },
     grpc,
     misdirected: sendsGrpc && !isServed ? MISDIRECTED : null,
   };
 }
 
 const MISDIRECTED =
-  'this listener cannot send the trailers that gRPC needs; it needs engine "sluice", "full" or shared_engines';
+  'this listener cannot send the trailers that gRPC needs; it needs engine "sluice"';
+
+const reasonOf = (name: HttpEngine, { engine }: Listener): string =>
+  name !== engine
+    ? `The listener asks for "${engine}": the gateway was started with --http-engine, a stream route or a challenge needs its port, or its log says why.`
+    : name === "sluice"
+      ? "The listener has the gateway's own engine."
+      : "The listener has Bun's engine.";

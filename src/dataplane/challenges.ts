@@ -1,7 +1,7 @@
 // The open ACME challenges: responses and certificates for CAs that validate names; knows no order and no route.
 import type { Challenges } from "../snapshot/message.ts";
 import type { LocalResponse } from "./error-page.ts";
-import type { TerminatorCertificate } from "./listener/tls-terminators.ts";
+import type { ServerCertificate } from "./server/bun-tls.ts";
 
 /** RFC 8555 section 8.3. */
 export const CHALLENGE_PATH = "/.well-known/acme-challenge/";
@@ -26,7 +26,7 @@ export class OpenChallenges {
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Whether requests have to be compared with the tokens. */
   hasTokens = false;
-  #byName = new Map<string, TerminatorCertificate>();
+  #byName = new Map<string, ServerCertificate>();
   #namesUntil = Number.NEGATIVE_INFINITY;
 
   /** `report`: a client uses a TLS server name whose certificate can be issued on demand. */
@@ -44,7 +44,7 @@ export class OpenChallenges {
     this.#byName = new Map(
       tls.map(({ name, cert, key }) => {
         const known = old.get(name);
-        // The same object for the same certificate, because TlsTerminators compares by identity.
+        // The same object for the same certificate, because TLS contexts are kept by identity.
         return [name, known?.cert === cert ? known : { cert, key }];
       }),
     );
@@ -85,12 +85,8 @@ export class OpenChallenges {
   }
 
   /** The challenge certificate for a CA's handshake; null for every other handshake. */
-  certificateFor(name: string | null, protocols: readonly string[]): TerminatorCertificate | null {
+  certificateFor(name: string | null, protocols: readonly string[]): ServerCertificate | null {
     if (name === null || !protocols.includes(ACME_PROTOCOL)) return null;
     return this.#byName.get(name) ?? null;
-  }
-
-  isOpen(certificate: TerminatorCertificate): boolean {
-    return [...this.#byName.values()].includes(certificate);
   }
 }

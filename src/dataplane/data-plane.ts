@@ -2,6 +2,7 @@
 import type { ListenAddress } from "../net/destinations.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Issue } from "../model/error.ts";
+import type { HttpEngine } from "../model/listener.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
@@ -41,6 +42,8 @@ export interface DataPlaneOptions {
   readonly log: LogLine;
   /** Name servers for target names; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** As in `StartCommand`. */
+  readonly httpEngine?: HttpEngine | null;
   /** Where the management API listens: nothing of this gateway connects there. Default: unknown. */
   readonly managementAddresses?: readonly ListenAddress[];
   /** All plugin types. */

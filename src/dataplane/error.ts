@@ -103,7 +103,7 @@ export const failures = {
   ),
   grpcEngine: client(
     421,
-    'this listener cannot send the trailers that gRPC needs; it needs engine "sluice", "full" or shared_engines',
+    'this listener cannot send the trailers that gRPC needs; it needs engine "sluice"',
   ),
   grpcDeadline: {
     ...client(504, "the deadline of the call has passed"),

@@ -1,5 +1,6 @@
 // Explains how the gateway would serve a request, with the code that serves one; sends nothing and counts nothing.
 import { HeaderBlock } from "../http/header-block.ts";
+import type { HttpEngine } from "../model/listener.ts";
 import { asksForConsumer } from "../pdk/condition.ts";
 import type {
   ExplainedPlugin,
@@ -7,6 +8,7 @@ import type {
   ExplainedTarget,
   Explanation,
 } from "../snapshot/explanation.ts";
+import type { ListenerPlan } from "../snapshot/snapshot.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { portKey } from "./listener/shared-port.ts";
@@ -55,16 +57,31 @@ const outcomeOf = (
 export function explain(
   generation: Generation,
   asked: ExplainedRequest,
-  worker: WorkerServices,
+  {
+    worker,
+    engineOf,
+  }: {
+    readonly worker: WorkerServices;
+    readonly engineOf: (plan: ListenerPlan) => HttpEngine | null;
+  },
 ): Explanation {
   const listenerId = listenerFor(generation, new URL(asked.url));
-  const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
+  const plan = generation.listeners.get(listenerId ?? "");
+  const engine = plan === undefined ? null : engineOf(plan);
+  const nothing = {
+    listenerId,
+    engine,
+    routeId: null,
+    serviceId: null,
+    candidates: [],
+    plugins: [],
+  };
   const rest = { ...nothing, routes: generation.routes.router.size };
-  const plan = generation.listeners.get(listenerId ?? "")?.listener;
-  const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
+  const listener =
+    plan && generation.entries.get(portKey(plan.listener.address, plan.listener.port));
   if (listener === undefined)
     return { ...rest, ...outcomeOf("refused", 0, "no listener speaks this scheme") };
-  const stream = streamOf(asked, plan?.engine === "sluice");
+  const stream = streamOf(asked, engine === "sluice");
   const request = new ClientRequest(stream, listener, { generation, worker });
   const problem = request.read();
   if (problem !== null) return { ...rest, ...outcomeOf("refused", problem.status, problem.detail) };

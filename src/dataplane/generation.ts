@@ -5,7 +5,6 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type {
   CertificatePlan,
   CollectionChange,
-  EngineRoutePlan,
   ListenerPlan,
   SnapshotChange,
   SnapshotPiece,
@@ -13,7 +12,6 @@ import type {
 import { loopToken } from "../http/cdn-loop.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Intents } from "./intents.ts";
-import { EngineHosts } from "./listener/engine-hosts.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
 import {
   inFlightLimits,
@@ -40,8 +38,6 @@ export interface Generation {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly certificateIndex: CertificateIndex;
-  readonly engineRoutes: ReadonlyMap<string, EngineRoutePlan>;
-  readonly engineHosts: EngineHosts;
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly passthroughPorts: ReadonlySet<string>;
   readonly listenerRuntimes: ReadonlyMap<string, ListenerRuntime>;
@@ -80,7 +76,6 @@ export class GenerationBuilder {
   readonly #listeners: MapEdit<ListenerPlan>;
   readonly #streamRoutes: MapEdit<StreamRouteRuntime>;
   readonly #certificates: MapEdit<CertificatePlan>;
-  readonly #engineRoutes: MapEdit<EngineRoutePlan>;
   readonly #router: RouterEdit<RouteRuntime | null>;
   #records: RouteRecords | null;
   /** Ids of services that differ from `previous`, and of routes that only `previous` has. */
@@ -94,7 +89,6 @@ export class GenerationBuilder {
     this.#listeners = new MapEdit(previous?.listeners);
     this.#streamRoutes = new MapEdit(previous?.streamRoutes);
     this.#certificates = new MapEdit(previous?.certificates);
-    this.#engineRoutes = new MapEdit(previous?.engineRoutes);
     this.#router = (previous?.routes.router ?? Router.empty<RouteRuntime | null>()).edit();
     this.#records = previous?.routes.records ?? null;
   }
@@ -110,7 +104,6 @@ export class GenerationBuilder {
     await this.#services.apply(piece.services, (plan) => serviceRuntime(plan, context), pace);
     await this.#listeners.apply(piece.listeners, (plan) => plan, pace);
     await this.#certificates.apply(piece.certificates, (plan) => plan, pace);
-    await this.#engineRoutes.apply(piece.engineRoutes, (plan) => plan, pace);
     await this.#streamRoutes.apply(
       piece.streamRoutes,
       (plan) => streamRouteRuntime(plan, context),
@@ -140,7 +133,7 @@ export class GenerationBuilder {
     if (settings === undefined) throw new Error("the first version has no settings");
     const { limits } = settings;
     const [listeners, certificates] = [this.#listeners.map, this.#certificates.map];
-    const [streamRoutes, engineRoutes] = [this.#streamRoutes.map, this.#engineRoutes.map];
+    const streamRoutes = this.#streamRoutes.map;
     const token = loopToken(context.instanceId);
     const listenerRuntimes = nextListenerRuntimes(previous, listeners, { ...context, settings });
     return {
@@ -161,11 +154,6 @@ export class GenerationBuilder {
         previous?.certificates === certificates
           ? previous.certificateIndex
           : new CertificateIndex(certificates),
-      engineRoutes,
-      engineHosts:
-        previous?.engineRoutes === engineRoutes
-          ? previous.engineHosts
-          : new EngineHosts(engineRoutes.values()),
       loopToken: token,
       hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
       listenerRuntimes,

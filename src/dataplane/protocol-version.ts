@@ -21,11 +21,7 @@ export function httpVersionOf(request: VersionedRequest): string {
   if (!listener.isMultiplexed) return "1";
   // RFC 9113 section 8.2.2 and RFC 9114 section 4.2 forbid them, and Bun refuses requests that have them.
   const { connectionField, transferEncoding } = request.known;
-  if (connectionField !== null || transferEncoding !== null) return "1";
-  // An acceptor has read the client's ALPN, and the server behind it chooses h2 whenever the client offers it.
-  const { connection } = stream;
-  if (connection === null || listener.protocol === "http") return "";
-  return connection.protocols.includes("h2") ? "2" : "1";
+  return connectionField !== null || transferEncoding !== null ? "1" : "";
 }
 
 /** `TLSv1.3` or `TLSv1.2`; empty: none, or unknown. */

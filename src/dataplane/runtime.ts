@@ -134,6 +134,7 @@ class Runtime implements DataPlane {
       onHandshake: (id, isDone) => this.#recorder.handshake(id, isDone),
       challenges: this.#worker.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
+      engine: options.httpEngine,
     });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
   }
@@ -263,7 +264,13 @@ class Runtime implements DataPlane {
 
   answer(question: WorkerQuestion): WorkerAnswer {
     if (question.kind === "explain")
-      return this.#live && explain(this.#live, question.request, this.#worker);
+      return (
+        this.#live &&
+        explain(this.#live, question.request, {
+          worker: this.#worker,
+          engineOf: (plan) => this.#listeners.engineOf(plan),
+        })
+      );
     if (question.kind === "challenges") {
       this.#worker.challenges.replace(question.challenges);
       this.#listeners.reconcile();

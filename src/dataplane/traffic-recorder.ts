@@ -298,7 +298,7 @@ export class TrafficRecorder {
     });
   }
 
-  /** A TLS handshake on a listener that terminates TLS in an acceptor. */
+  /** A TLS handshake on a listener with a socket of ours. */
   handshake(listenerId: string, isDone: boolean): void {
     const series = this.#traffic.seriesOf(listenerSeriesKey(listenerId));
     this.#writer.add(series, isDone ? "handshakes" : "handshakes_failed", 1);

@@ -107,6 +107,7 @@ function start(
     board,
     stickyKey,
     dnsServers,
+    httpEngine: command.httpEngine ?? null,
     maxCreateMs: command.maxCreateMs ?? null,
     managementAddresses: command.managementAddresses,
     targets: new TargetBoard(command.shared.targets, command.thread),

@@ -1,5 +1,6 @@
 // Since which format entries of the fleet's log can hold what: marks in the model say it, for values and plugins a line here.
 import type { Fact } from "../model/fact.ts";
+import { formerParts, presentParts } from "../model/former-engines.ts";
 import {
   type CollectionName,
   collectionNames,
@@ -148,14 +149,22 @@ const nameOf = ({ in: collection, of, field }: NewerPart) =>
 const isOf = ({ of }: NewerPart, object: unknown) =>
   of === undefined || (object as { readonly name?: unknown }).name === of;
 
+/** The first format whose listeners have the present engines, and the first that had any. */
+const PRESENT_ENGINES = 9;
+const FIRST_ENGINES = 4;
+
 /** Without the fields that nodes of `format` do not know: they have the values that stand for their absence. */
-export const withoutNewer = (change: ChangedParts, format: number, rules = formatRules) =>
-  rewritten(change, { format, rules }, () => undefined);
+export const withoutNewer = (change: ChangedParts, format: number, rules = formatRules) => {
+  const known = rewritten(change, { format, rules }, () => undefined);
+  return format >= FIRST_ENGINES && format < PRESENT_ENGINES ? formerParts(known) : known;
+};
 
 /** The reverse, for entries of a node of `format`. */
 export const withNewer = (change: ChangedParts, format: number, rules = formatRules) =>
-  rewritten(change, { format, rules }, (member, absent) =>
-    member === undefined ? absent : member,
+  rewritten(
+    format < PRESENT_ENGINES ? presentParts(change, "standard") : change,
+    { format, rules },
+    (member, absent) => (member === undefined ? absent : member),
   );
 
 function rewritten(

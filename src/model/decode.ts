@@ -40,19 +40,26 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
 }
 
 /** More fields than there are: says the first unknown one before they are copied, which takes long for many thousands. */
-function refuseSurplus({ properties, additionalProperties }: TSchema, value: unknown): void {
+function refuseSurplus(schema: TSchema, value: unknown): void {
+  const { properties, additionalProperties } = schema;
   if (properties === undefined || additionalProperties !== false) return;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return;
   const names = Object.keys(value);
   if (names.length <= Object.keys(properties as object).length) return;
   const unknown = names.find((name) => !Object.hasOwn(properties as object, name));
-  if (unknown !== undefined) throw invalid(unknown, UNKNOWN_FIELD);
+  if (unknown !== undefined) throw invalid(unknown, formerly(schema, unknown) ?? UNKNOWN_FIELD);
 }
 
 /** The defaults of a schema; required members are missing. */
 export const defaultsOf = (schema: TSchema): Defaults => filled(schema, {}) as Defaults;
 
 const UNKNOWN_FIELD = "is not a known field";
+
+/** The keyword of what an older version had, by name: a field of an object, or a word of a choice. What is to be done now. */
+export const FORMER = "x-former";
+
+const formerly = (schema: TSchema, name: string): string | undefined =>
+  (schema[FORMER] as Readonly<Record<string, string>> | undefined)?.[name];
 
 interface Coercion {
   readonly path: string;
@@ -127,7 +134,7 @@ function messageOf(error: ValueError): string {
   const { schema } = error;
   switch (error.type) {
     case ValueErrorType.ObjectAdditionalProperties:
-      return UNKNOWN_FIELD;
+      return formerly(schema, error.path.slice(error.path.lastIndexOf("/") + 1)) ?? UNKNOWN_FIELD;
     case ValueErrorType.ObjectRequiredProperty:
       return "is required";
     case ValueErrorType.Integer:
@@ -153,8 +160,10 @@ function messageOf(error: ValueError): string {
       return `must have at most ${schema.maxItems} elements`;
     case ValueErrorType.ArrayMinItems:
       return `must have at least ${schema.minItems} elements`;
-    default:
-      return `must be ${describe(schema)}`;
+    default: {
+      const former = formerly(schema, String(error.value));
+      return `must be ${describe(schema)}${former === undefined ? "" : `: ${former}`}`;
+    }
   }
 }
 

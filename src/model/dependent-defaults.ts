@@ -6,8 +6,10 @@ import type { FieldCondition } from "./fields.ts";
 /** The keyword of a field whose default depends on fields beside it: the first that fits, else `default`. */
 export const DEFAULTS = "x-defaults";
 
+/** It fits where `when` holds and `unless`, as a whole, does not. */
 export interface DependentDefault {
-  readonly when: FieldCondition;
+  readonly when?: FieldCondition;
+  readonly unless?: FieldCondition;
   readonly default: unknown;
 }
 
@@ -34,7 +36,10 @@ export function dependentDefault(schema: TSchema, name: string, beside: Members)
   const holds = ([field, values]: [string, readonly unknown[]]) =>
     values.includes(beside[field] ?? fields[field]?.default);
   const all = fields[name]?.[DEFAULTS] as readonly DependentDefault[];
-  return all.find(({ when }) => Object.entries(when).every(holds))?.default;
+  const isMet = (condition: FieldCondition) => Object.entries(condition).every(holds);
+  return all.find(
+    ({ when = {}, unless }) => isMet(when) && (unless === undefined || !isMet(unless)),
+  )?.default;
 }
 
 /** The value with all defaults. */

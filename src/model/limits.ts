@@ -29,11 +29,11 @@ export const limits = group(
     }),
     head_read_timeout: milliseconds(
       15_000,
-      "Milliseconds in which the head of a request must arrive on listeners with engine sluice, and on fronted ones that see it: those without TLS and those with client_auth; then 408; 0: with sluice the idle timeout, else Bun's 12 seconds, without a response",
+      "Milliseconds in which the head of a request must arrive on listeners with engine sluice; then 408; 0: the idle timeout. With engine bun it is 12 seconds, without a response",
       {
         title: "Request head timeout",
-        help: "With the engine sluice, and on fronted listeners; slower clients get status 408",
-        zero: "the idle timeout with sluice, else 12 s without a response",
+        help: "With the engine sluice; slower clients get status 408",
+        zero: "the idle timeout",
       },
     ),
     body_read_timeout: milliseconds(

@@ -17,39 +17,25 @@ export const listenerRules: ObjectRules<Listener> = (listener, checks, report) =
       "trusted_proxies",
       "is required with proxy_protocol: list the proxies whose PROXY header the gateway trusts",
     );
-  const barred = frontFields.find((field) => isAsked(listener[field]));
-  if (listener.http3 && barred !== undefined)
+  const barred = socketField(listener);
+  if (listener.http3 && barred !== null)
     report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
 };
 
-/** HTTP/3 is Bun's. */
 function checkEngine(listener: Listener, report: Report): void {
-  const { engine, shared_engines: isShared, protocol, http3 } = listener;
-  if (engine === "full" && isShared)
-    report(
-      "shared_engines",
-      'has no effect with engine "full", which serves all host names: choose one of the two',
-    );
-  if (isShared && protocol !== "https")
-    report(
-      "shared_engines",
-      'needs protocol "https", because the name in the TLS handshake chooses the engine: without TLS, use engine "full"',
-    );
-  if (engine === "sluice" && isShared)
-    report("shared_engines", 'has no effect with engine "sluice": turn it off');
-  if (engine !== "sluice" && listener.max_header_bytes > 16_384)
+  if (listener.engine === "sluice") return;
+  const field = socketField(listener);
+  if (field !== null) report(field, `needs engine "sluice": ${WAY_OUT}`);
+  if (listener.max_header_bytes > 16_384)
     report(
       "max_header_bytes",
-      `must be at most 16384 with engine "${engine}": lower it, or keep engine "sluice"`,
-    );
-  if (http3 && (engine === "full" || isShared))
-    report(
-      "http3",
-      `cannot be combined with ${isShared ? "shared_engines" : 'engine "full"'}: turn HTTP/3 off, or use another port for the names that need this engine`,
+      'must be at most 16384 with engine "bun": lower it, or keep "sluice"',
     );
 }
 
-/** Restrictions of TCP connections, which clients would bypass over UDP. */
+const WAY_OUT = "Bun.serve reads no connection before its first request";
+
+/** Restrictions of TCP connections, which clients would bypass over UDP and which Bun.serve does not know. */
 const frontFields = [
   "client_auth",
   "strict_sni",
@@ -61,6 +47,10 @@ const frontFields = [
 const isAsked = (value: Listener[(typeof frontFields)[number]]) =>
   value !== false && value !== 0 && value !== "none";
 
+/** The setting that needs sockets of ours; null: Bun.serve can do with all of them. */
+export const socketField = (listener: Pick<Listener, (typeof frontFields)[number]>) =>
+  frontFields.find((field) => isAsked(listener[field])) ?? null;
+
 function checkClientAuth(listener: Listener, checks: FieldChecks, report: Report): void {
   const { client_auth: mode, client_ca: authorities, client_crl: revoked } = listener;
   const wrongAuthorities = authorities === null ? null : checks.authorities(authorities);
@@ -71,9 +61,4 @@ function checkClientAuth(listener: Listener, checks: FieldChecks, report: Report
   // Each of these would allow clients without a certificate check.
   if (listener.protocol !== "https") report("client_auth", 'needs protocol "https"');
   if (authorities === null) report("client_ca", "is required with client_auth");
-  if (listener.http2 && listener.engine === "standard")
-    report(
-      "http2",
-      'must be false with client_auth: such a listener speaks HTTP/1.1 only, unless its engine is "full"',
-    );
 }

@@ -1,11 +1,11 @@
 // A listener: an address and port where clients connect; knows nothing of sockets.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { FORMER } from "./decode.ts";
 import { DEFAULTS, type DependentDefault } from "./dependent-defaults.ts";
 import { listenerRules } from "./listener-rules.ts";
 import { defineResource, since } from "./resource.ts";
 import {
   cidr,
-  type FieldCondition,
   type FieldForm,
   flag,
   hostCheck,
@@ -18,12 +18,26 @@ import {
   oneOf,
 } from "./fields.ts";
 
+/** What parses HTTP on the sockets of a listener. */
+export const httpEngines = ["sluice", "bun"] as const;
+export type HttpEngine = (typeof httpEngines)[number];
+
+/** Of listeners that Bun.serve can serve. */
+const DEFAULT_ENGINE: HttpEngine = "bun";
+
+/** What Bun.serve can do, of which `socketField` names the first that it cannot. */
+const UNRESTRICTED = {
+  client_auth: ["none"],
+  strict_sni: [false],
+  proxy_protocol: [false],
+  max_connections: [0],
+  max_connections_per_address: [0],
+};
+
 const https = { protocol: ["https"] };
-const ownHttp2: readonly FieldCondition[] = [
-  { engine: ["full", "sluice"] },
-  { protocol: ["https"], shared_engines: [true] },
-];
-const clientCertificates = { protocol: ["https"], client_auth: ["request", "require"] };
+const own = { engine: ["sluice"] };
+
+const clientCertificates = { ...https, client_auth: ["request", "require"] };
 
 const form: FieldForm = {
   groups: [
@@ -31,7 +45,7 @@ const form: FieldForm = {
     {
       id: "engine",
       title: "HTTP engine",
-      text: "The engines sluice and full can serve gRPC, trailers, WebSockets over HTTP/2 and downloads whose Content-Length must not get lost.",
+      text: "The engine sluice serves what Bun's cannot: gRPC, trailers, WebSockets over HTTP/2, downloads with their length, client certificates, the PROXY protocol.",
     },
     {
       id: "tls",
@@ -103,47 +117,31 @@ export const listenerInput = t.Object(
         order: -2,
       },
     }),
-    engine: since(
-      4,
-      oneOf(["standard", "full", "sluice"], {
-        default: "standard",
+    engine: since(4, {
+      ...oneOf(httpEngines, {
+        default: DEFAULT_ENGINE,
         description:
-          "HTTP engine. standard: Bun.serve; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3; sluice: the gateway's own, for HTTP/1.1 and HTTP/2 with TLS or without, with the least processor time, gRPC, trailers, WebSockets over HTTP/2, exact lengths, interim responses and names as sent. A change binds the listener again",
+          "HTTP engine. sluice: the gateway's own, with the least processor time, gRPC, trailers, exact lengths, every upgrade, names as sent, client certificates, PROXY protocol and limits of connections, which make it the default; bun: Bun.serve. A change binds the listener again",
         form: {
-          help: "The full engine needs about 5 times the processor time for a small HTTP/2 request, and has no HTTP/3",
-          options: {
-            standard: "Standard: Bun's, also with HTTP/2 and HTTP/3",
-            full: "Full: also gRPC, for all host names",
-            sluice: "Sluice: our own, also gRPC",
-          },
+          help: "Bun's has no gRPC and loses lengths, trailers and the case of names",
+          options: { sluice: "Sluice: our own", bun: "Bun: Bun.serve" },
           group: "engine",
         },
       }),
-    ),
-    shared_engines: since(
-      4,
-      flag(
-        false,
-        "Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3. Costs a hop inside the gateway for all names; a change binds the listener again",
-        {
-          title: "Both engines",
-          help: "Host names of gRPC services and of routes with exact responses use the full engine, all others the standard one. The name in the TLS handshake decides. Costs a hop inside the gateway for all names, and HTTP/3",
-          group: "engine",
-          when: { protocol: ["https"], engine: ["standard"] },
-        },
-      ),
-    ),
+      [FORMER]: { full: '"full" is "sluice" now', standard: '"standard" is "bun" now' },
+      [DEFAULTS]: [{ unless: UNRESTRICTED, default: "sluice" }] satisfies DependentDefault[],
+    }),
     max_concurrent_streams: since(
       4,
       integer(100, {
         minimum: 1,
         maximum: 1000,
-        description: "Concurrent HTTP/2 streams per connection of the engines sluice and full",
+        description: "Concurrent HTTP/2 streams per connection of the engine sluice",
         form: {
           title: "Concurrent streams per connection",
           help: "HTTP/2 requests that a client may have open on one connection",
           group: "engine",
-          when: ownHttp2,
+          when: own,
         },
       }),
     ),
@@ -153,13 +151,13 @@ export const listenerInput = t.Object(
         minimum: 0,
         maximum: 604_800,
         description:
-          "Seconds after which the engines sluice and full ask a client to open a new HTTP/2 connection; 0: no limit",
+          "Seconds after which the engine sluice asks a client to open a new HTTP/2 connection; 0: no limit",
         form: {
           title: "Maximum connection age",
           help: "Then clients are asked to connect again, so that they spread over gateways",
           zero: "no limit",
           group: "engine",
-          when: ownHttp2,
+          when: own,
         },
       }),
     ),
@@ -172,7 +170,7 @@ export const listenerInput = t.Object(
       help: "Over UDP on the same port, which the firewall must allow. A certificate change may close its connections",
       group: "tls",
       order: 1,
-      when: { protocol: ["https"], engine: ["standard", "sluice"], shared_engines: [false] },
+      when: https,
     }),
     tls_min_version: oneOf(["1.2", "1.3"], {
       default: "1.2",
@@ -188,7 +186,7 @@ export const listenerInput = t.Object(
     client_auth: oneOf(["none", "request", "require"], {
       default: "none",
       description:
-        "Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS only; with the standard engine http2 must be false",
+        "Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS and engine sluice only",
       form: {
         title: "Client certificates",
         help: "",
@@ -319,7 +317,14 @@ export const listenerInput = t.Object(
     enabled: flag(true, "Whether it listens", { help: "Off: its port is closed" }),
     ...labels,
   },
-  { additionalProperties: false, title: "Listener", form },
+  {
+    additionalProperties: false,
+    title: "Listener",
+    form,
+    [FORMER]: {
+      shared_engines: 'is gone: engine "sluice" serves all host names, also those of gRPC services',
+    },
+  },
 );
 
 export type ListenerInput = Static<typeof listenerInput>;

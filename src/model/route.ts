@@ -1,5 +1,6 @@
 // A route: which requests it matches and what it does with them; knows nothing of the router.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { FORMER } from "./decode.ts";
 import { defineResource, refersTo, since } from "./resource.ts";
 import {
   cidr,
@@ -324,19 +325,6 @@ export const routeInput = t.Object(
       "Maintenance mode: respond with 503",
       { title: "Respond with the maintenance page", help: "", group: "maintenance" },
     ),
-    exact_responses: since(
-      4,
-      oneOf(["on", "off"], {
-        default: "off",
-        description:
-          "on: listeners with shared_engines serve its hosts with the full engine, which keeps the Content-Length of streamed responses, trailers and 103",
-        form: {
-          help: "Downloads keep their Content-Length, so that clients show progress and can resume, and trailers and 103 arrive. On listeners with both engines, all requests for these host names then use the full engine, at about 5 times the processor time for a small HTTP/2 request. No effect on other listeners",
-          group: "forward",
-          order: 2,
-        },
-      }),
-    ),
     grpc_idle_timeout: since(
       4,
       integer(0, {
@@ -377,7 +365,14 @@ export const routeInput = t.Object(
     }),
     ...labels,
   },
-  { additionalProperties: false, title: "Route", form },
+  {
+    additionalProperties: false,
+    title: "Route",
+    form,
+    [FORMER]: {
+      exact_responses: 'is gone: on listeners with engine "sluice" all responses are exact',
+    },
+  },
 );
 
 export type RouteInput = Static<typeof routeInput>;

@@ -76,9 +76,9 @@ export const serviceInput = t.Object(
     protocol: oneOf(["http", "https", "h2", "h2c", "grpc", "grpcs", "tcp", "tls", "udp"], {
       default: "http",
       description:
-        "Protocol to the targets. h2 and grpcs: HTTP/2 over TLS; h2c and grpc: plain HTTP/2; grpc and grpcs need a listener with the full engine",
+        "Protocol to the targets. h2 and grpcs: HTTP/2 over TLS; h2c and grpc: plain HTTP/2; grpc and grpcs need a listener with engine sluice",
       form: {
-        help: "Towards the targets. gRPC needs a listener with the full engine or with both engines, or the plugin grpc-web for browsers",
+        help: "Towards the targets. gRPC needs a listener with the engine Sluice, or the plugin grpc-web for browsers",
         options: {
           http: "HTTP: a web application",
           https: "HTTPS: a web application with its own certificate",

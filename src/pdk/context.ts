@@ -326,7 +326,7 @@ export interface ResponseDraft {
   transformBody(transform: BodyTransform): void;
   /**
    * Runs `change` on the trailers once the body has arrived, after those that were added before; there may be none. Trailers reach
-   * only clients of listeners with the engine `full`.
+   * only clients of listeners with the engine `sluice`.
    */
   changeTrailers(change: (trailers: Headers) => void): void;
 }

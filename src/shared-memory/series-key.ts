@@ -20,7 +20,7 @@ export const streamBoardKey = (streamRouteId: string): string => `stream ${strea
 export const inFlightKey = (listenerId: string): string => `requests of ${listenerId}`;
 export const IN_FLIGHT_KEY = "requests";
 
-/** On the board of targets: connections of a listener with an acceptor. */
+/** On the board of targets: connections of a listener with a socket of ours. */
 export const connectionsKey = (listenerId: string): string => `listener ${listenerId}`;
 
 /** In the traffic memory of targets. */

@@ -13,7 +13,6 @@ import type { PluginCatalogue } from "./plugin-config.ts";
 import { consumerSource } from "./consumer-plans.ts";
 import { planPlugins } from "./plugin-plans.ts";
 import { pairOf, planCertificates, planForAddresses } from "./certificate-plans.ts";
-import { engineRouteSteps } from "./engine-choice.ts";
 import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./snapshot.ts";
 
 export interface CompileContext {
@@ -58,7 +57,6 @@ export function* compileSteps(
   const candidate = { config, previous: previous?.config ?? null, difference };
   const issues = yield* checkSteps(candidate, context);
   if (issues.length > 0) return { issues };
-  const engineRoutes = yield* engineRouteSteps(candidate, previous?.snapshot.engineRoutes ?? null);
   const certificates = planCertificates(config, previous, context);
   const tls = planForAddresses(config, certificates) ?? context.tls;
   const snapshot: Snapshot = {
@@ -66,7 +64,6 @@ export function* compileSteps(
     services: planServices({ config, difference }, previous, context),
     routes: config.routes,
     listeners: planListeners(config, previous, tls),
-    engineRoutes,
     streamRoutes: planStreamRoutes(config, previous, context),
     certificates,
     plugins: planPlugins({ config, difference }, previous, context),

@@ -34,7 +34,6 @@ export function diff(
     routes: { upserts: routes.upserts, removals: routes.removals },
     routeTable: routes.table,
     listeners: diffMaps(previous?.listeners, next.listeners),
-    engineRoutes: diffMaps(previous?.engineRoutes, next.engineRoutes),
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
     plugins: { upserts: plugins.upserts.map(withShared), removals: plugins.removals },

@@ -13,8 +13,7 @@ import { isGrpcProtocol } from "./upstream-protocol.ts";
 /** Translates for clients that do not speak gRPC, so that its routes need no engine for it. */
 const TRANSLATOR = "grpc-web";
 
-const WAY_OUT =
-  'give it engine "sluice" or "full", or shared_engines if it has TLS, each with http2; or add the plugin grpc-web for browsers';
+const WAY_OUT = 'give it engine "sluice" with http2, or add the plugin grpc-web for browsers';
 
 /** Reports routes whose service speaks gRPC while no listener does, at the object that the change is to blame for. */
 export function* checkEngines(candidate: Candidate, list: ProblemList): Steps<void> {
@@ -52,7 +51,6 @@ interface Place {
 /** Settings of a listener that decide which gRPC requests it serves. */
 const listenerFields = [
   "engine",
-  "shared_engines",
   "http2",
   "enabled",
   "protocol",

@@ -1,4 +1,5 @@
 // The request of "explain" and how a worker would handle it; plain data.
+import type { HttpEngine } from "../model/listener.ts";
 
 /** A hypothetical request. */
 export interface ExplainedRequest {
@@ -57,6 +58,8 @@ export interface ExplainedPlugin {
 export interface Explanation {
   /** The listener of the request; null: none has its scheme. */
   readonly listenerId: string | null;
+  /** What serves the listener in this worker; null: it has no socket. */
+  readonly engine: HttpEngine | null;
   readonly routeId: string | null;
   readonly serviceId: string | null;
   readonly outcome: ExplainedOutcome;

@@ -1,5 +1,6 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behavior.
 import type { Issue } from "../model/error.ts";
+import type { HttpEngine } from "../model/listener.ts";
 import type { ListenAddress } from "../net/destinations.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
 import type { CountersCommand } from "../shared-counters/worker-counters.ts";
@@ -29,6 +30,8 @@ export interface StartCommand {
   readonly logDirectories: LogDirectories | null;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Serves all listeners that can do with it. Absent: each has its own. */
+  readonly httpEngine?: HttpEngine | null;
   /** Where the management API listens. */
   readonly managementAddresses: readonly ListenAddress[];
   /** The server of shared counters; null: there is none. */

@@ -16,7 +16,6 @@ const PORT_FIELDS = [
 
 /** What only our own engine chooses by the name in the TLS handshake. */
 const NAME_FIELDS = [
-  "shared_engines",
   "max_concurrent_streams",
   "max_connection_age",
   "http2",

@@ -117,15 +117,6 @@ export interface ConsumerSource {
   } | null;
 }
 
-/** An enabled route whose hosts the full engine serves on listeners that have both engines. */
-export interface EngineRoutePlan {
-  readonly id: string;
-  /** Lower case, without trailing dot; empty: any. */
-  readonly hosts: readonly string[];
-  /** Empty: all. */
-  readonly listenerIds: readonly string[];
-}
-
 /** An enabled listener with what it needs to bind. */
 export interface ListenerPlan {
   readonly id: string;
@@ -144,7 +135,6 @@ export interface Snapshot {
   /** As they are configured, including disabled ones: there may be too many for a second form. */
   readonly routes: ReadonlyMap<string, Route>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
-  readonly engineRoutes: ReadonlyMap<string, EngineRoutePlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly streamRoutes: ReadonlyMap<string, StreamRoutePlan>;
   readonly plugins: ReadonlyMap<string, PluginPlan>;
@@ -177,7 +167,6 @@ export interface PlanOf {
   readonly services: ServicePlan;
   readonly routes: number;
   readonly listeners: ListenerPlan;
-  readonly engineRoutes: EngineRoutePlan;
   readonly certificates: CertificatePlan;
   readonly streamRoutes: StreamRoutePlan;
   readonly plugins: PluginPlan;

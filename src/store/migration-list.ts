@@ -10,6 +10,7 @@ import responseBufferNames from "../../drizzle/0007_response_buffer_names.sql" w
 import abortedResponses from "../../drizzle/0008_aborted_responses.sql" with { type: "text" };
 import loginFailures from "../../drizzle/0009_login_failures.sql" with { type: "text" };
 import discoveryClaims from "../../drizzle/0010_discovery_claims.sql" with { type: "text" };
+import engines from "../../drizzle/0011_engines.sql" with { type: "text" };
 
 /** In order, never changed once released; their number is the schema version. */
 export const migrations: readonly string[] = [
@@ -24,4 +25,5 @@ export const migrations: readonly string[] = [
   abortedResponses,
   loginFailures,
   discoveryClaims,
+  engines,
 ];

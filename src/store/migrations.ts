@@ -7,6 +7,17 @@ import { StoreError } from "./error.ts";
 export const schemaVersion = (database: Database): number =>
   database.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
 
+/** What a step to a schema version has changed that its users should know. */
+const noticesByVersion: Readonly<Record<number, string>> = {
+  12: 'listeners have the engines "sluice" and "bun" now: "full", both engines and what Bun.serve cannot do became "sluice", "standard" became "bun"; see docs/listeners.md',
+};
+
+/** For users of a database that was at `before`. */
+export const noticesSince = (before: number): readonly string[] =>
+  Object.entries(noticesByVersion)
+    .filter(([version]) => before > 0 && before < Number(version))
+    .map(([, notice]) => notice);
+
 /**
  * Applies the missing migrations atomically and returns their number. Refuses a database of a newer program without any
  * change, because this program does not know its schema.

@@ -10,7 +10,7 @@ import {
   prepareDirectory,
 } from "./directory.ts";
 import { StoreError, sqliteCode } from "./error.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, noticesSince, schemaVersion } from "./migrations.ts";
 
 export function takeDirectory(dataDir: string, log: Log): DirectoryLock {
   try {
@@ -28,7 +28,13 @@ export function takeDirectory(dataDir: string, log: Log): DirectoryLock {
 /** Errors that an admin can solve: a read-only or full disk, permissions. */
 const DISK_ERRORS = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT", "EIO", "ENOTDIR"];
 
-export function openDatabase(path: string, log: Log): Database {
+interface OpenedDatabase {
+  readonly database: Database;
+  /** What this start has changed in it, in sentences for users. */
+  readonly notices: readonly string[];
+}
+
+export function openDatabase(path: string, log: Log): OpenedDatabase {
   const isNew = !existsSync(path);
   createPrivateFile(path);
   const database = new Database(path, { readwrite: true, create: true });
@@ -40,9 +46,11 @@ export function openDatabase(path: string, log: Log): Database {
     database.run("PRAGMA synchronous = FULL");
     database.run("PRAGMA foreign_keys = ON");
     if (!isNew && statSync(path).size <= CHECKED_BYTES) checkPages(database);
+    const notices = noticesSince(schemaVersion(database));
     const steps = migrate(database);
     if (steps > 0 && !isNew) log.info("the database was brought to the current schema", { steps });
-    return database;
+    for (const notice of notices) log.warn(notice);
+    return { database, notices };
   } catch (error) {
     database.close();
     throw error;

@@ -1,6 +1,7 @@
 // The table of revisions: each with its change and the change that reverts it; knows no permission.
 import { asc, desc, eq, gt, type SQL, sql } from "drizzle-orm";
 import type { ConfigChange } from "../model/gateway-config.ts";
+import { presentParts } from "../model/former-engines.ts";
 import { revisions } from "./schema.ts";
 import { unpack } from "./staged-change.ts";
 import type { TableContext } from "./store.ts";
@@ -26,8 +27,8 @@ export function toStoredChange(change: ConfigChange, undo?: ConfigChange): unkno
 
 /** Reads what `toStoredChange` has written. */
 export function readChange(stored: unknown): Pick<RevisionRow, "change" | "undo"> {
-  const { undo = null, ...change } = unpack(stored) as PartialChange & { undo?: PartialChange };
-  return { change, undo };
+  const { undo, ...change } = unpack(stored) as PartialChange & { undo?: PartialChange };
+  return { change: presentParts(change), undo: undo === undefined ? null : presentParts(undo) };
 }
 
 /** Most changes affect only one collection. */

@@ -65,9 +65,16 @@ export class Store {
   #retainedRevisions = 1000;
   /** Timer for the checkpoint of a large change; null: automatic checkpoints. */
   #checkpoint: Timer | null = null;
+  /** What this start has changed in the database, in sentences for users. */
+  readonly notices: readonly string[];
 
-  private constructor(database: Database, path: string, lock: DirectoryLock) {
+  private constructor(
+    { database, notices }: ReturnType<typeof openDatabase>,
+    path: string,
+    lock: DirectoryLock,
+  ) {
     this.#database = database;
+    this.notices = notices;
     this.#path = path;
     this.#inode = statSync(path).ino;
     this.#lock = lock;

@@ -232,7 +232,6 @@ const only = (plan?: PluginPlan) => ({
   services: new Map(),
   routes: new Map(),
   listeners: new Map(),
-  engineRoutes: new Map(),
   certificates: new Map(),
   streamRoutes: new Map(),
   plugins: new Map(plan === undefined ? [] : [[plan.id, plan]]),

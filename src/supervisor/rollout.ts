@@ -123,7 +123,6 @@ const others = [
   "services",
   "routes",
   "listeners",
-  "engineRoutes",
   "streamRoutes",
   "certificates",
 ] as const satisfies readonly (keyof Snapshot)[];

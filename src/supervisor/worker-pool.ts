@@ -44,6 +44,8 @@ export interface WorkerPoolOptions {
   readonly logDirectories?: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** As in `StartCommand`. */
+  readonly httpEngine?: StartCommand["httpEngine"];
   /** Where the management API listens. Default: unknown. */
   readonly managementAddresses?: () => readonly ListenAddress[];
   /** The server of shared counters. Default: none. */

@@ -64,6 +64,7 @@ export interface WorkerSlotOptions {
   readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  readonly httpEngine?: StartCommand["httpEngine"];
   readonly managementAddresses: () => readonly ListenAddress[];
   readonly sharedCounters: StartCommand["sharedCounters"];
   readonly board: WorkerBoard;
@@ -193,7 +194,8 @@ export class WorkerSlot {
 
   #startCommand({ place, number }: Run): StartCommand {
     const { workers, instanceId, cookieId, keys, requests } = this.#options;
-    const { logDirectories, dnsServers, managementAddresses, sharedCounters } = this.#options;
+    const { logDirectories, dnsServers, httpEngine, managementAddresses, sharedCounters } =
+      this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
@@ -206,6 +208,7 @@ export class WorkerSlot {
       ...keys(),
       logDirectories,
       dnsServers,
+      ...(httpEngine === undefined ? {} : { httpEngine }),
       managementAddresses: managementAddresses(),
       sharedCounters,
       sessions: [...sessions()],

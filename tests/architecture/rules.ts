@@ -292,7 +292,6 @@ export const WAYS_OUT: Readonly<Record<string, string>> = {
   "dataplane/stream/udp-session.ts": "the same for datagrams",
   "dataplane/stream/udp-port.ts": "it answers clients from the port that they sent to",
   "dataplane/names/name-resolver.ts": "name servers of the system and of --dns-servers",
-  "dataplane/listener/loopback-tunnel.ts": "a listener of this process",
   "dataplane/server/tls-self-test.ts": "a socket of its own, which it opens for that",
   "dataplane/plugin/callout.ts": "its connections are made by the dialer that it creates",
   "acme/dns/dns-exchange.ts": "it connects to an address that the dialer has decided on",

@@ -1,4 +1,4 @@
-// Measures what the full engine costs: gRPC calls and downloads over HTTP/2 beside other proxies, and a port with both engines beside a shared one.
+// Measures gRPC calls and downloads over HTTP/2 beside other proxies.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -25,7 +25,7 @@ export interface GrpcInput {
   readonly rounds: number;
 }
 
-type LoadName = "grpc" | "h2-download" | "shared-engines";
+type LoadName = "grpc-16" | "grpc-1" | "h2-download";
 
 interface Load {
   readonly path: string;
@@ -55,11 +55,7 @@ export async function measureGrpc(input: GrpcInput): Promise<GrpcRow[]> {
   const scratch = join(input.scratch, "grpc");
   mkdirSync(scratch, { recursive: true });
   const part = { ...input, scratch };
-  return [
-    ...(await measureCalls(part)),
-    ...(await measureDownloads(part)),
-    ...(await measureShared(part)),
-  ];
+  return [...(await measureCalls(part)), ...(await measureDownloads(part))];
 }
 
 async function measureCalls(input: GrpcInput): Promise<GrpcRow[]> {
@@ -69,11 +65,15 @@ async function measureCalls(input: GrpcInput): Promise<GrpcRow[]> {
   const proxies: Contestant[] = [];
   try {
     proxies.push(...startPeers(input.scratch, { port: target.port, protocol: "h2c" }));
-    proxies.push(await startFull(input, { name: "sluice", protocol: "grpc", port: target.port }));
-    const words = ["-m8", "-d", bodyFile, ...GRPC_FIELDS];
+    proxies.push(await startOwn(input, { name: "sluice", protocol: "grpc", port: target.port }));
     const path = "/test.Echo/Unary";
-    const load = { path, connections: 16, words, warmUpRequests: 30_000, size: null };
-    return await compareAll("grpc", { proxies, load }, input);
+    const rows: GrpcRow[] = [];
+    for (const streams of [16, 1] as const) {
+      const words = [`-m${streams}`, "-d", bodyFile, ...GRPC_FIELDS];
+      const load = { path, connections: 16, words, warmUpRequests: 30_000, size: null };
+      rows.push(...(await compareAll(`grpc-${streams}`, { proxies, load }, input)));
+    }
+    return rows;
   } finally {
     await stopAll([...proxies, target]);
   }
@@ -84,7 +84,7 @@ async function measureDownloads(input: GrpcInput): Promise<GrpcRow[]> {
   const proxies: Contestant[] = [];
   try {
     proxies.push(...startPeers(input.scratch, { port, protocol: "http" }));
-    proxies.push(await startFull(input, { name: "sluice", protocol: "http", port }));
+    proxies.push(await startOwn(input, { name: "sluice", protocol: "http", port }));
     const words = ["-m1"];
     const path = `/${DOWNLOAD_MEBIBYTES}MiB`;
     const load = { path, connections: 2, words, warmUpRequests: 6, size: DOWNLOAD_MEBIBYTES };
@@ -94,63 +94,14 @@ async function measureDownloads(input: GrpcInput): Promise<GrpcRow[]> {
   }
 }
 
-/** Both serve a name that needs nothing of the full engine; the port of one also carries a TLS stream, that of the other a gRPC service. */
-async function measureShared(input: GrpcInput): Promise<GrpcRow[]> {
-  const proxies: Contestant[] = [];
-  try {
-    const shared = await startPlain(input, "shared-port");
-    proxies.push(contestant("shared-port", shared));
-    await shared.api.send("POST", "/api/v1/services", tcpService(input));
-    await shared.api.send("POST", "/api/v1/stream-routes", {
-      name: "other",
-      service_id: "other",
-      listen_address: "127.0.0.1",
-      listen_port: shared.ports.https,
-      tls_mode: "passthrough",
-      sni: ["other.test"],
-    });
-    const both = await startPlain(input, "both-engines");
-    proxies.push(contestant("both-engines", both));
-    await both.api.send("PATCH", "/api/v1/listeners/https", { shared_engines: true });
-    await both.api.send("POST", "/api/v1/services", { ...tcpService(input), protocol: "grpc" });
-    const route = { name: "other", service_id: "other", hosts: ["other.test"] };
-    await both.api.send("POST", "/api/v1/routes", { ...route, listener_ids: ["https"] });
-    const words = ["-m8"];
-    const load = { path: "/64B", connections: 16, words, warmUpRequests: 100_000, size: null };
-    return await compareAll("shared-engines", { proxies, load }, input);
-  } finally {
-    await stopAll(proxies);
-  }
-}
-
-const tcpService = ({ originPort }: GrpcInput) => ({
-  name: "other",
-  protocol: "tcp",
-  targets: [{ host: "127.0.0.1", port: originPort }],
-});
-
 const contestant = (name: string, { ports, program }: RunningSluice): Contestant => ({
   name,
   httpsPort: ports.https,
   program,
 });
 
-async function startPlain(input: GrpcInput, name: string): Promise<RunningSluice> {
-  const dataDir = join(input.scratch, name);
-  const sluice = await startSluice({
-    command: input.command,
-    dataDir,
-    workers: 1,
-    core: PROXY_CORE,
-  });
-  await sluice.api.createService("origin", input.originPort);
-  const route = { name: "all", service_id: "origin", hosts: ["localhost"] };
-  await sluice.api.send("POST", "/api/v1/routes", route);
-  return sluice;
-}
-
-/** A gateway whose https listener has the full engine. */
-async function startFull(
+/** A gateway whose https listener has our own engine. */
+async function startOwn(
   input: GrpcInput,
   {
     name,
@@ -165,7 +116,7 @@ async function startFull(
     workers: 1,
     core: PROXY_CORE,
   });
-  await sluice.api.send("PATCH", "/api/v1/listeners/https", { engine: "full" });
+  await sluice.api.send("PATCH", "/api/v1/listeners/https", { engine: "sluice" });
   const targets = [{ host: "127.0.0.1", port }];
   await sluice.api.send("POST", "/api/v1/services", { name: "target", protocol, targets });
   const route = { name: "all", service_id: "target", listener_ids: ["https"] };
@@ -262,11 +213,10 @@ const TARGETS: readonly {
   readonly peer: string;
   readonly atMost: number;
 }[] = [
-  { load: "grpc", peer: "nginx", atMost: 1.6 },
-  { load: "grpc", peer: "caddy", atMost: 0.7 },
-  // 0.55 of its throughput per second of processor time.
-  { load: "h2-download", peer: "nginx", atMost: 1.82 },
-  { load: "shared-engines", peer: "shared-port", atMost: 1.02 },
+  { load: "grpc-16", peer: "nginx", atMost: 0.4 },
+  { load: "grpc-1", peer: "nginx", atMost: 0.9 },
+  // 0.9 of its throughput per second of processor time.
+  { load: "h2-download", peer: "nginx", atMost: 1.11 },
 ];
 
 const unitOf = (load: LoadName) => (load === "h2-download" ? "MiB" : "request");
@@ -294,13 +244,13 @@ function verdictsOf(rows: readonly GrpcRow[]): Table {
 }
 
 export const grpcToText = (rows: readonly GrpcRow[]): string =>
-  `\ngRPC and HTTP/2 with the full engine\n${alignColumns(tableOf(rows))}\n\n${alignColumns(verdictsOf(rows))}`;
+  `\ngRPC and downloads over HTTP/2\n${alignColumns(tableOf(rows))}\n\n${alignColumns(verdictsOf(rows))}`;
 
 /** The part of docs/benchmarks.md. */
 export const grpcToMarkdown = (
   rows: readonly GrpcRow[],
   { seconds, rounds }: Pick<GrpcInput, "seconds" | "rounds">,
-): string => `## gRPC and HTTP/2 with the full engine
+): string => `## gRPC and downloads over HTTP/2
 
 ${[
   ...describeMachine(),
@@ -313,8 +263,7 @@ ${toTable(verdictsOf(rows))}
 
 ${toTable(tableOf(rows))}
 
-\`grpc\`: unary calls of 100 bytes over TLS to a target with plain HTTP/2, 16 connections with 8 streams each. \`h2-download\`: ${DOWNLOAD_MEBIBYTES} MiB over
-TLS from a target with HTTP/1.1, two at a time. \`shared-engines\`: a name that needs nothing of the full engine, on a listener with both
-engines beside an HTTPS listener whose port also carries a TLS stream. One thread each on core 0; load and targets are on core 1. The
+\`grpc-16\`, \`grpc-1\`: unary calls of 100 bytes over TLS to a target with plain HTTP/2, 16 connections with 16 streams or one each.
+\`h2-download\`: ${DOWNLOAD_MEBIBYTES} MiB over TLS from a target with HTTP/1.1, two at a time. One thread each on core 0; load and targets are on core 1. The
 turns are taken ${rounds} times, ${seconds} s each, in alternating order; a ratio compares two turns of one round, and the middle one counts.
 `;

@@ -15,7 +15,6 @@ import {
 } from "./options.ts";
 import { measureContent } from "./content.ts";
 import { contentToMarkdown, contentToText } from "./content-report.ts";
-import { measureFront } from "./front.ts";
 import { grpcToMarkdown, grpcToText, measureGrpc } from "./grpc.ts";
 import { measureGuarded } from "./guarded.ts";
 import { measureLimits } from "./limits.ts";
@@ -123,7 +122,6 @@ const nothing = {
   idleBytes: new Map(),
   measurements: [],
   manyTargets: null,
-  front: null,
   observation: null,
   limits: null,
   guarded: null,
@@ -156,9 +154,7 @@ async function runBench(
     if (only === "comparison") return { ...nothing, ...comparison, streams: null };
     console.log("measuring eight targets against one");
     const manyTargets = await measureManyTargets(part);
-    console.log("measuring a fronted listener against a direct one");
-    const front = await measureFront(part);
-    if (only === "targets") return { ...nothing, ...comparison, manyTargets, front, streams: null };
+    if (only === "targets") return { ...nothing, ...comparison, manyTargets, streams: null };
     // Nothing else may take processor time on the core meanwhile.
     await Promise.all(proxies.splice(0).map((one) => one.program.stop()));
     console.log("measuring metrics and recent requests against none");
@@ -169,7 +165,7 @@ async function runBench(
     const guarded = await measureGuarded(part);
     console.log("measuring TCP streams");
     const streams = await measureStreams(part);
-    return { ...comparison, manyTargets, front, observation, limits, guarded, streams };
+    return { ...comparison, manyTargets, observation, limits, guarded, streams };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }
@@ -205,11 +201,11 @@ async function runAccessLog(options: BenchOptions, scratch: string): Promise<voi
   }
 }
 
-/** gRPC and HTTP/2 with the full engine. Nothing else runs meanwhile. */
+/** gRPC and downloads over HTTP/2. Nothing else runs meanwhile. */
 async function runGrpc(options: BenchOptions, scratch: string): Promise<void> {
   const { only, seconds, rounds, sluice: command } = options;
   if (only !== undefined && only !== "grpc") return;
-  console.log("measuring gRPC and HTTP/2 with the full engine");
+  console.log("measuring gRPC and downloads over HTTP/2");
   const origin = await startOrigin(scratch, { "64B": SIZES["64B"], "100MiB": 104_857_600 });
   try {
     const rows = await measureGrpc({ scratch, command, originPort: origin.port, seconds, rounds });

@@ -73,7 +73,7 @@ export const USAGE = `make bench ARGS="..."
                          bare is the least that a proxy on Bun can do (tests/bench/bare-proxy.ts)
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
-                         content (cache, compression), access-log, streams (TCP), or grpc (the full engine);
+                         content (cache, compression), access-log, streams (TCP), or grpc;
                          a run measures all otherwise, but for own-plugins (from a directory against built-in), which
                          needs many short rounds: --only own-plugins --seconds 1 --rounds 40
   --before FILE          an executable of an earlier commit that takes part as "before"

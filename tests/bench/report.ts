@@ -12,7 +12,6 @@ import {
   judgeLimits,
   judgeManyTargets,
   judgeObservation,
-  tellFront,
 } from "./targets.ts";
 
 export interface Run {
@@ -22,8 +21,6 @@ export interface Run {
   readonly measurements: readonly Measurement[];
   /** Null when it was not measured. */
   readonly manyTargets: ManyTargetsResult | null;
-  /** A fronted listener against a direct one; null when it was not measured. */
-  readonly front: ManyTargetsResult | null;
   /** Metrics, recent requests and ids against none; null when it was not measured. */
   readonly observation: ManyTargetsResult | null;
   /** A rate limit against none; null when it was not measured. */
@@ -85,7 +82,6 @@ function targetTable(run: Run): Table {
     judgeFaults(run.measurements),
     judgeManyTargets(run.manyTargets),
     judgeObservation(run.observation),
-    tellFront(run.front),
     judgeLimits(run.limits),
     judgeGuarded(run.guarded),
   ];

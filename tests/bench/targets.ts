@@ -163,17 +163,6 @@ export const judgeGuarded = (result: ManyTargetsResult | null): Verdict =>
     atMost: GUARDED_AT_MOST,
   });
 
-/** Cost of an acceptor; without a limit, because users enable it explicitly. */
-export function tellFront(result: ManyTargetsResult | null): Verdict {
-  const words = {
-    target: "CPU per request, a fronted listener against a direct one, 64B, plain HTTP/1.1",
-    atMost: "–",
-  };
-  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
-  const verdict = result.errors === 0 ? "for information" : "missed";
-  return { ...words, measured: `${result.ratio.toFixed(2)}x`, verdict };
-}
-
 /** The measurement of one proxy for the same body and protocol. */
 export function find(
   measurements: readonly Measurement[],

@@ -84,7 +84,7 @@ async function change(number: number): Promise<void> {
         address: "127.0.0.1",
         port: freePort(),
         protocol: "http",
-        engine: number % 20 === 6 ? "full" : "standard",
+        engine: number % 20 === 6 ? "sluice" : "bun",
       });
     case 7:
       return await gateway.ok("PATCH", "/api/v1/listeners/full-https", {

@@ -17,7 +17,7 @@ const NAME = "go.test";
 
 let gateway: Gateway | null = null;
 let server: Bun.Subprocess<"pipe", "pipe", "inherit"> | null = null;
-const ports = { full: freePort(), shared: freePort(), plain: freePort() };
+const ports = { tls: freePort(), plain: freePort() };
 
 /** With Debian's packages only, as nothing is downloaded. */
 async function build(): Promise<void> {
@@ -51,9 +51,8 @@ beforeAll(async () => {
   await post("certificates", { name: "go", certificate: leaf.cert, private_key: leaf.key });
   const address = "127.0.0.1";
   const https = { address, protocol: "https" };
-  await post("listeners", { ...https, name: "full", port: ports.full, engine: "full" });
-  await post("listeners", { ...https, name: "shared", port: ports.shared, shared_engines: true });
-  await post("listeners", { address, name: "plain", port: ports.plain, engine: "full" });
+  await post("listeners", { ...https, name: "tls", port: ports.tls, engine: "sluice" });
+  await post("listeners", { address, name: "plain", port: ports.plain, engine: "sluice" });
   const targets = [{ host: address, port: Number(new TextDecoder().decode(value)) }];
   await post("services", { name: "go", protocol: "grpc", targets });
   const listener_ids = Object.keys(ports);
@@ -88,7 +87,7 @@ const CASES = [
   "reflection",
 ];
 
-test.each(["full", "shared", "plain"] as const)("every case over the listener %s", async (name) => {
+test.each(["tls", "plain"] as const)("every case over the listener %s", async (name) => {
   const words = ["-address", `127.0.0.1:${ports[name]}`, "-authority", NAME];
   const ca = name === "plain" ? [] : ["-ca", join(folder, "ca.pem")];
   const client = Bun.spawn([program, ...words, ...ca], { stdout: "pipe", stderr: "inherit" });

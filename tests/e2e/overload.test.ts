@@ -393,9 +393,9 @@ describe("slow clients", () => {
   test("the first head of a connection times out after 12 seconds, also with a long idle timeout", async () => {
     const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 255 };
     const ports = [quietPort(), quietPort()] as const;
-    await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "direct", port: ports[0] });
-    const fronted = { ...patient, name: "fronted", port: ports[1], max_connections: 100 };
-    await gateway.ok("POST", "/api/v1/listeners", fronted);
+    await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "bun", port: ports[0] });
+    const own = { ...patient, name: "own", port: ports[1], engine: "sluice" };
+    await gateway.ok("POST", "/api/v1/listeners", own);
     const received = await Promise.all(
       ports.flatMap((port) => [
         slowClient(port, { first: "GET / HTTP/1.1\r\nHost: a\r\n", piece: "X-A: 1\r\n" }),

@@ -30,7 +30,7 @@ let proxy: Awaited<ReturnType<typeof startNameProxy>>;
 const ownPort = quietPort();
 /** The engines that programs are tried on: the default one over TLS, and our own in cleartext. */
 const engines = [
-  ["standard", "https"],
+  ["bun", "https"],
   ["sluice", "http"],
 ] as const;
 beforeAllAlways(async () => {
@@ -48,7 +48,7 @@ afterAllAlways(async () => {
 });
 
 /** The engine counts for URLs in cleartext. */
-function ask(url: string, args: readonly string[] = [], engine = "standard") {
+function ask(url: string, args: readonly string[] = [], engine = "bun") {
   const { httpsPort, httpPort } = scene.gateway;
   return visit({ httpsPort, httpPort: engine === "sluice" ? ownPort : httpPort }, url, args);
 }
@@ -235,7 +235,7 @@ describe("git over HTTP", () => {
 
   const HOST = "git.example.com";
   const urls = {
-    standard: `https://${HOST}/standard.git`,
+    bun: `https://${HOST}/bun.git`,
     sluice: `http://127.0.0.1:${ownPort}/sluice.git`,
   };
 

@@ -48,18 +48,16 @@ window.protocols = () => performance.getEntriesByType("navigation").map((one) =>
 
 let gateway: Gateway;
 let browser: Browser;
-const ports = { full: freePort(), shared: freePort() };
+const port = freePort();
 
 beforeAll(async () => {
   gateway = await startGateway({ binary: executable, workers: 2 });
   const post = (path: string, body: object) => gateway.ok("POST", `/api/v1/${path}`, body);
   const https = { address: "127.0.0.1", protocol: "https" };
-  await post("listeners", { ...https, name: "full", port: ports.full, engine: "full" });
-  await post("listeners", { ...https, name: "shared", port: ports.shared, shared_engines: true });
+  await post("listeners", { ...https, name: "own", port, engine: "sluice" });
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await post("services", { name: "origin", targets });
-  const route = { service_id: "origin", hosts: ["localhost"], exact_responses: "on" };
-  await post("routes", { name: "origin", ...route });
+  await post("routes", { name: "origin", service_id: "origin", hosts: ["localhost"] });
   browser = await openBrowser();
 });
 afterAll(async () => {
@@ -68,7 +66,7 @@ afterAll(async () => {
   await origin.stop(true);
 });
 
-async function open(port: number): Promise<Page> {
+async function open(): Promise<Page> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
   const page = await context.newPage();
   await page.goto(`https://localhost:${port}/`);
@@ -77,33 +75,27 @@ async function open(port: number): Promise<Page> {
   return page;
 }
 
-test.each(["full", "shared"] as const)(
-  "a page opens a WebSocket on its HTTP/2 connection: listener %s",
-  async (name) => {
-    const page = await open(ports[name]);
-    // Chromium holds an empty message back over HTTP/2 until another one follows.
-    const texts = ["hello", "ü".repeat(40_000), "", "last"];
-    const result = await page.evaluate(`window.echo(${JSON.stringify(texts)})`);
-    expect(result).toEqual({ got: texts, code: 1000, wasClean: true });
-    // The gateway notes it after the page has seen the close.
-    const upgrade = await eventually(async () => {
-      const requests: { path: string; http_version: string | null; status: number }[] =
-        await gateway.ok("GET", "/api/v1/requests?limit=50");
-      return requests.find(({ path }) => path === "/socket");
-    });
-    expect([upgrade.http_version, upgrade.status]).toEqual(["2", 101]);
-    await page.context().close();
-  },
-);
+test("a page opens a WebSocket on its HTTP/2 connection", async () => {
+  const page = await open();
+  // Chromium holds an empty message back over HTTP/2 until another one follows.
+  const texts = ["hello", "ü".repeat(40_000), "", "last"];
+  const result = await page.evaluate(`window.echo(${JSON.stringify(texts)})`);
+  expect(result).toEqual({ got: texts, code: 1000, wasClean: true });
+  // The gateway notes it after the page has seen the close.
+  const upgrade = await eventually(async () => {
+    const requests: { path: string; http_version: string | null; status: number }[] =
+      await gateway.ok("GET", "/api/v1/requests?limit=50");
+    return requests.find(({ path }) => path === "/socket");
+  });
+  expect([upgrade.http_version, upgrade.status]).toEqual(["2", 101]);
+  await page.context().close();
+});
 
-test.each(["full", "shared"] as const)(
-  "a page knows the length of a download: listener %s",
-  async (name) => {
-    const page = await open(ports[name]);
-    expect(await page.evaluate("window.download()")).toEqual({
-      length: String(LONG),
-      byteLength: LONG,
-    });
-    await page.context().close();
-  },
-);
+test("a page knows the length of a download", async () => {
+  const page = await open();
+  expect(await page.evaluate("window.download()")).toEqual({
+    length: String(LONG),
+    byteLength: LONG,
+  });
+  await page.context().close();
+});

@@ -7,10 +7,8 @@ import { target as clientHello } from "./targets/client-hello.ts";
 import { target as cookies } from "./targets/cookies.ts";
 import { target as der } from "./targets/der.ts";
 import { target as dnsMessage } from "./targets/dns-message.ts";
-import { target as headWatch } from "./targets/head-watch.ts";
 import { target as hpack } from "./targets/hpack.ts";
 import { target as http1Connection } from "./targets/http1-connection.ts";
-import { target as http1Requests } from "./targets/http1-requests.ts";
 import { target as http2Connection } from "./targets/http2-connection.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
@@ -31,9 +29,7 @@ export const targets: readonly FuzzTarget[] = [
     importDocument,
     dnsMessage,
     der,
-    headWatch,
     http1Connection,
-    http1Requests,
     hpack,
     http2Connection,
     requestHead,

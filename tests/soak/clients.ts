@@ -134,7 +134,7 @@ export const changes: Client = async (scene, round) => {
 export const listeners: Client = async ({ gateway }, round) => {
   const port = quietPort();
   const name = `listener-${round % 3}`;
-  const engine = round % 2 === 0 ? "standard" : "sluice";
+  const engine = round % 2 === 0 ? "bun" : "sluice";
   const body = { name, address: "127.0.0.1", port, protocol: "http", engine };
   await gateway.ok("POST", "/api/v1/listeners", body);
   await eventually(() =>

@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from "./gateway.ts";
 import { executable } from "./executable.ts";
 
 /** Those that serve HTTP/1.1 in cleartext to programs of others. */
-export const clientEngines = ["standard", "sluice"] as const;
+export const clientEngines = ["bun", "sluice"] as const;
 export type ClientEngine = (typeof clientEngines)[number];
 
 export interface ClientScene {
@@ -36,7 +36,7 @@ export async function startClientScene(): Promise<ClientScene> {
   const scratch = mkdtempSync(join(tmpdir(), "sluice-clients-"));
   const gateway = await startGateway({ binary: executable, workers: 2 });
   const post = (path: string, body: object) => gateway.ok("POST", `/api/v1/${path}`, body);
-  const ports = { standard: gateway.httpPort, sluice: freePort() };
+  const ports = { bun: gateway.httpPort, sluice: freePort() };
   const listener = { name: "own", address: "127.0.0.1", port: ports.sluice, engine: "sluice" };
   await post("listeners", listener);
   return {

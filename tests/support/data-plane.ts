@@ -26,7 +26,6 @@ import { createLog } from "../../src/log.ts";
 import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
 import { PluginFeeds } from "../../src/supervisor/plugin-feeds.ts";
 import type { Pace } from "../../src/pace.ts";
-import { engineRoutePlan } from "../../src/snapshot/engine-choice.ts";
 import { cut } from "../../src/snapshot/pieces.ts";
 import { RouteStore } from "../../src/supervisor/route-store.ts";
 import type {
@@ -220,27 +219,6 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
   };
 }
 
-/** Which of all routes so far need the full engine, with each change. */
-function engineRoutes() {
-  const routes = new Map<string, Route>();
-  const services = new Map<string, ServicePlan["service"]>();
-  return (
-    changed: readonly Route[],
-    plans: readonly ServicePlan[],
-    removals: readonly string[] = [],
-  ): SnapshotChange["engineRoutes"] => {
-    for (const route of changed) routes.set(route.id, route);
-    for (const { id, service } of plans) services.set(id, service);
-    for (const id of removals) routes.delete(id);
-    const upserts = [...routes.values()].flatMap(
-      (route) => engineRoutePlan(route, { services }) ?? [],
-    );
-    const needed = new Set(upserts.map(({ id }) => id));
-    const others = [...routes.keys()].filter((id) => !needed.has(id));
-    return { upserts, removals: [...removals, ...others] };
-  };
-}
-
 /** A free port of 127.0.0.1: listeners need an explicit one. */
 export function freePort(): number {
   return quietPort();
@@ -322,7 +300,6 @@ export async function startDataPlane(
   const consumers = new ConsumerStore();
   const routes = new RouteStore();
   let revision = 0;
-  const engineRoutesOf = engineRoutes();
   const changeOf = async (
     next: DataPlaneChange,
     listeners: readonly ListenerPlan[],
@@ -340,7 +317,6 @@ export async function startDataPlane(
         removals: next.removedServices ?? [],
       },
       listeners: { upserts: listeners, removals: [] },
-      engineRoutes: engineRoutesOf(upserts, services, next.removedRoutes),
       streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
       plugins: {
         upserts: (next.plugins ?? []).map((plugin) =>

@@ -1,7 +1,9 @@
-// The server engines that tests of HTTP/1.1 run on; knows no listener.
+// The HTTP engines that tests run on; knows no listener.
 
 /** For `describe.each`: what differs between them is in docs/limits-of-bun.md, and explicit in the tests. */
-export const engines = ["standard", "full", "sluice"] as const;
+export const engines = ["bun", "sluice"] as const;
+
+export type Engine = (typeof engines)[number];
 
 /** The engine of listeners in tests that name none; empty: the product's default. `make test ARGS=` on another engine. */
 export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
@@ -9,19 +11,11 @@ export const testedEngine = process.env["SLUICE_TEST_ENGINE"] ?? "";
 /** For a listener that names no engine. */
 export const engineOf = (listener: {
   readonly engine?: string | undefined;
-  readonly shared_engines?: boolean | undefined;
 }): { readonly engine?: string } =>
-  testedEngine === "" || listener.engine !== undefined || listener.shared_engines === true
-    ? {}
-    : { engine: testedEngine };
-
-/** Of listeners that serve gRPC. */
-export const grpcEngine: Engine = testedEngine === "sluice" ? "sluice" : "full";
+  testedEngine === "" || listener.engine !== undefined ? {} : { engine: testedEngine };
 
 /** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
 export const hasTunnels = testedEngine === "sluice";
 
-export type Engine = (typeof engines)[number];
-
 /** Whether a streamed response of that engine has its Content-Length, as a buffered one has. */
-export const streamsKeepLength = testedEngine === "sluice" || testedEngine === "full";
+export const streamsKeepLength = testedEngine === "sluice";

@@ -278,7 +278,7 @@ export class Gateway implements Reporter {
   /** All listeners have the engine that is tested, unless a file has the configuration. */
   async #useEngine(listeners: readonly Found[]): Promise<void> {
     for (const { id, engine } of listeners) {
-      if (engine !== "standard") continue;
+      if (engine !== "bun") continue;
       const path = `/api/v1/listeners/${id}`;
       const { status } = await this.api("PATCH", path, { engine: testedEngine });
       if (status === 409) return;

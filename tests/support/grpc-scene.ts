@@ -15,8 +15,8 @@ export const LISTENERS = ["full-https", "full-http", "sluice-https", "sluice-htt
 export type ListenerName = (typeof LISTENERS)[number];
 
 const SETTINGS: Readonly<Record<ListenerName, object>> = {
-  "full-https": { protocol: "https", engine: "full" },
-  "full-http": { protocol: "http", engine: "full" },
+  "full-https": { protocol: "https", engine: "sluice" },
+  "full-http": { protocol: "http", engine: "sluice" },
   "sluice-https": { protocol: "https", engine: "sluice" },
   "sluice-http": { protocol: "http", engine: "sluice" },
 };

@@ -43,7 +43,7 @@ test("of the gateway hold no importer, YAML parser or client of other services",
 
 test("of a worker hold nothing of the management API", () => {
   const worker = loadedWith("worker.ts");
-  expect(worker).toContain("dataplane/server/full-engine.ts");
+  expect(worker).toContain("dataplane/server/socket-listener.ts");
   expect(matching(worker, /^(api|control|import|store|auth)\/|^(elysia|drizzle-orm)/)).toEqual([]);
   expect(matching(worker, seldom)).toEqual([]);
 });

@@ -92,6 +92,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     workers,
     workers_ready: ready,
     warnings: [
+      ...control.notices,
       ...control.adminNetworks.warnings(),
       ...control.changes.warnings(),
       ...control.acme.engine.warnings(),

@@ -1,64 +1,72 @@
-// Accepts connections, reads the PROXY header and TLS server name, and routes each connection; knows no server behind.
+// Accepts connections at an address and port, reads the PROXY header and the ClientHello, and begins TLS; knows no request and no route.
+import type { TlsSocket } from "../server/bun-tls.ts";
+import { PeerSocket } from "../server/peer-socket.ts";
+import { TlsHandshake, type TlsHandshakeOptions } from "../server/tls-handshake.ts";
+import { type AcceptedSocket, acceptedHandlers, type SocketOwner } from "./client-socket.ts";
+import { connectionInfo } from "./connection-info.ts";
 import {
-  type Preread,
-  PendingConnection,
-  type ConnectionSlot,
   type AcceptDecision,
+  type ConnectionSlot,
+  PendingConnection,
+  type Preread,
 } from "./pending-connection.ts";
-import {
-  LoopbackTunnel,
-  NO_OWNER,
-  type ClientSocket,
-  type Destination,
-  type SocketOwner,
-  isGone,
-} from "./loopback-tunnel.ts";
-import type { ConnectionInfo } from "./connection-info.ts";
 
 export interface AcceptorOptions {
   readonly address: string;
   readonly port: number;
-  /** Whether to trust the PROXY header of a peer; null: no PROXY protocol. */
-  readonly trusts: ((address: string) => boolean) | null;
-  readonly readsHello: boolean;
-  /** Milliseconds in which a client must send its PROXY header and ClientHello. */
+  /** Whether to trust the PROXY header of a peer; null: no PROXY protocol. Asked for each connection, as `readsHello`. */
+  trusts(): ((address: string) => boolean) | null;
+  /** Whether a connection must begin with a TLS ClientHello. */
+  readsHello(): boolean;
+  /** Milliseconds in which a client must send its PROXY header and ClientHello, and as many for the handshake. */
   prereadTimeout(): number;
   /** Counts a connection before anything is read; the reason when there are too many. */
   admit(): ConnectionSlot | string;
   /** Routes a connection. */
-  decide(preread: Preread, acceptor: Acceptor): AcceptDecision;
+  decide(preread: Preread): AcceptDecision;
   refused(reason: string, address: string): void;
+  /** A TLS handshake succeeded or failed. */
+  onHandshake?(isDone: boolean): void;
+}
+
+/** How the TLS of a connection ends. */
+export type Termination = Pick<
+  TlsHandshakeOptions,
+  "context" | "clientAuth" | "protocol" | "accepted"
+>;
+
+/** A connection that nothing serves yet, or any more. */
+interface Waiting {
+  /** Called about once a second. */
+  tick(now: number): void;
+  /** Closes at once. */
+  close(): void;
 }
 
 const TICK_MS = 1000;
-const FLUSH_MS = 1000;
 
-interface Accepted extends ClientSocket {
-  data: SocketOwner;
-}
-
-/** A bound port, with SO_REUSEPORT beside the other workers. The constructor binds and throws the system's error. */
+/** A bound port, with SO_REUSEPORT beside the other workers. */
 export class Acceptor {
   readonly #options: AcceptorOptions;
   readonly #server: { stop(force: boolean): void };
-  readonly #pending = new Set<PendingConnection>();
-  readonly #tunnels = new Set<LoopbackTunnel>();
+  readonly #waiting = new Set<Waiting>();
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
 
+  /** Binds; throws the system's error. */
   constructor(options: AcceptorOptions) {
     this.#options = options;
     this.#server = Bun.listen({
       hostname: options.address,
       port: options.port,
       reusePort: true,
-      // The server behind may still respond to a client that has sent FIN.
+      // A client may send FIN behind its request and wait for the response.
       allowHalfOpen: true,
-      socket: this.#handlers(),
+      socket: acceptedHandlers((socket) => this.#accept(socket)),
     } as unknown as Parameters<typeof Bun.listen<SocketOwner>>[0]);
   }
 
-  /** Stops accepting; resolves when the last connection is closed or has another owner. */
+  /** Accepts no more; resolves when no connection waits any more. */
   stop(): Promise<void> {
     this.#server.stop(false);
     return new Promise((resolve) => {
@@ -67,98 +75,93 @@ export class Acceptor {
     });
   }
 
-  /**
-   * Closes everything, but first waits up to FLUSH_MS until all tunnels have sent to the client what their servers sent.
-   */
-  async close(): Promise<void> {
+  /** Accepts no more, and closes at once what waits. */
+  close(): void {
     this.#server.stop(false);
-    const end = performance.now() + FLUSH_MS;
-    const isServed = () => [...this.#tunnels].every((connection) => connection.isServed);
-    while (!isServed() && performance.now() < end) await Bun.sleep(5);
-    for (const connection of [...this.#pending, ...this.#tunnels]) connection.close();
+    for (const connection of this.#waiting) connection.close();
   }
 
-  /** Routes the connection to a server of this worker. */
-  tunnel(preread: Preread, destination: Destination, info: ConnectionInfo): AcceptDecision {
-    const { socket, buffered, slot } = preread;
-    const to = { destination, info, buffered, ended: () => slot.release() };
-    return { owner: this.tunnelSocket(socket, to), ownsSlot: true };
-  }
-
-  /** The same for a socket from elsewhere, such as one whose TLS has ended. */
-  tunnelSocket(
-    socket: ClientSocket,
-    to: {
-      readonly destination: Destination;
-      readonly info: ConnectionInfo;
-      readonly buffered: Buffer;
-      readonly ended: () => void;
-    },
-  ): SocketOwner {
-    const { info } = to;
-    const connection = new LoopbackTunnel(socket, to.buffered, {
-      ...to,
-      now: () => performance.now(),
-      refused: (reason) => this.#options.refused(reason, info.address),
-      closed: (closed) => {
-        to.ended();
-        this.#tunnels.delete(closed);
-        this.#stopIfEmpty();
-      },
-    });
-    this.#tunnels.add(connection);
-    this.#startTimer();
-    return connection;
-  }
-
-  #accept(socket: Accepted): void {
-    socket.data = NO_OWNER;
-    if (isGone(socket)) return void socket.terminate();
-    const slot = this.#options.admit();
+  #accept(socket: AcceptedSocket): void {
+    const { admit, prereadTimeout, trusts, readsHello, decide, refused } = this.#options;
+    const slot = admit();
     if (typeof slot === "string") {
-      this.#options.refused(slot, socket.remoteAddress);
+      refused(slot, socket.remoteAddress);
       socket.terminate();
       return;
     }
     const connection = new PendingConnection(socket, slot, {
       now: () => performance.now(),
-      timeoutMs: this.#options.prereadTimeout(),
-      trusts: this.#options.trusts,
-      readsHello: this.#options.readsHello,
-      decide: (preread) => this.#options.decide(preread, this),
-      refused: this.#options.refused,
-      done: (connection) => {
-        this.#pending.delete(connection);
-        this.#stopIfEmpty();
-      },
+      timeoutMs: prereadTimeout(),
+      trusts: trusts(),
+      readsHello: readsHello(),
+      decide,
+      refused,
+      done: (done) => this.#over(done),
     });
     socket.data = connection;
-    this.#pending.add(connection);
-    this.#startTimer();
+    this.#wait(connection);
     connection.begin();
   }
 
-  #handlers() {
-    return {
-      open: (socket: Accepted) => this.#accept(socket),
-      data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
-      drain: (socket: Accepted) => socket.data.clientDrained(),
-      end: (socket: Accepted) => socket.data.clientEnded(),
-      close: (socket: Accepted, error: unknown) => socket.data.clientClosed(error instanceof Error),
-      error: (socket: Accepted) => socket.data.clientClosed(true),
-    };
+  /** The connection, of which nothing but the ClientHello was read, becomes TLS in place. */
+  secure(
+    { socket, slot, buffered, ...preread }: Preread,
+    termination: Termination,
+  ): AcceptDecision {
+    const { refused, onHandshake, prereadTimeout } = this.#options;
+    const info = connectionInfo(preread);
+    const handshake = new TlsHandshake({
+      ...termination,
+      info,
+      deadline: performance.now() + prereadTimeout(),
+      ended: (isDone) => {
+        onHandshake?.(isDone);
+        this.#over(handshake);
+      },
+      refused: (reason) => {
+        refused(reason, info.address);
+        slot.release();
+      },
+    });
+    this.#wait(handshake);
+    return { owner: handshake.begin(socket, buffered), ownsSlot: true };
   }
 
-  #startTimer(): void {
+  /** Closes a connection whose client has seen all that it wants. */
+  linger(secured: TlsSocket, slot: ConnectionSlot): void {
+    const socket = new PeerSocket(secured, {
+      received() {},
+      drained() {},
+      ended() {},
+      closed: () => {
+        slot.release();
+        this.#over(lingering);
+      },
+    });
+    const lingering: Waiting = {
+      tick: (now) => socket.tick(now),
+      close: () => socket.destroy(),
+    };
+    this.#wait(lingering);
+    secured.data = socket;
+    socket.finish(performance.now());
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.add(waiting);
     this.#timer ??= setInterval(() => {
       const now = performance.now();
-      for (const connection of this.#pending) connection.tick(now);
-      for (const connection of this.#tunnels) connection.tick(now);
+      for (const connection of this.#waiting) connection.tick(now);
     }, TICK_MS);
   }
 
+  #over(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    this.#stopIfEmpty();
+  }
+
   #stopIfEmpty(): void {
-    if (this.#pending.size + this.#tunnels.size > 0) return;
+    if (this.#waiting.size > 0) return;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     this.#onEmpty?.();

@@ -1,30 +1,29 @@
 // The listeners of one worker: binds them for a version, swaps them on activation and drains the old ones; knows no route.
 import type { WebSocketHandler } from "bun";
 import type { Issue } from "../../model/error.ts";
+import type { HttpEngine } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
+import { beyondBun } from "../../snapshot/engine-choice.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { Preread } from "./pending-connection.ts";
-import type { SocketOwner } from "./loopback-tunnel.ts";
+import type { SocketOwner } from "./client-socket.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { CertificateIndex } from "./certificate-index.ts";
-import type { AcceptorContext } from "./connection-server.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
 import { type HttpListener, openHttp3Listener, openHttpListener } from "../server/bun-server.ts";
 import { SocketListener } from "../server/socket-listener.ts";
 import { tlsProblem } from "../server/tls-self-test.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import type { Http2End } from "../server/served-connection.ts";
-import type { EngineHosts } from "./engine-hosts.ts";
 import type { ListenerRuntime } from "./listener-runtime.ts";
 import { listenersByPort, portKey } from "./shared-port.ts";
+import type { SocketContext } from "./socket-context.ts";
 
 /** The part of a configuration version that listeners need. */
 export interface ListenerVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly certificateIndex: CertificateIndex;
-  readonly engineHosts: EngineHosts;
   /** By `portKey`: the listener of a connection until its host selects one of those at the port. */
   readonly entries: ReadonlyMap<string, ListenerRuntime>;
   /** Ports, as `portKey`, at which stream routes match TLS names. */
@@ -45,11 +44,13 @@ export interface ListenersOptions {
   /** A TLS handshake on the listener with this id succeeded or failed, where the gateway sees it. */
   onHandshake(listenerId: string, isDone: boolean): void;
   readonly challenges: OpenChallenges;
-  /** A listener could not be rebound. */
+  /** A listener could not be rebound, or is served in another way than it asks for. */
   failed(issue: Issue): void;
+  /** Serves all listeners that can do with it, against their settings. Default: each has its own. */
+  readonly engine?: HttpEngine | null | undefined;
 }
 
-/** Listeners bound for a version that is not active yet, by id. */
+/** Listeners bound for a version that is not active yet, by `portKey`. */
 export type OpenedListeners = Map<string, HttpListener>;
 
 export class Listeners {
@@ -61,10 +62,10 @@ export class Listeners {
   /** The worker accepts nothing, for want of file descriptors. */
   #isPaused = false;
   #isStopped = false;
-  /** Ids of listeners that could not be bound after a pause. */
+  /** Keys of bindings that could not be bound after a pause. */
   readonly #missing = new Set<string>();
-  /** Of this Bun; null: not asked yet. */
-  #tlsProblem: Promise<string | null> | null = null;
+  /** Why TLS cannot begin on sockets of ours; null: it can, `undefined`: not tested yet. */
+  #tlsProblem: string | null | undefined;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
@@ -78,7 +79,7 @@ export class Listeners {
     const opened: OpenedListeners = new Map();
     const issues: Issue[] = [...(await this.#tlsIssues(version))];
     if (issues.length > 0) return { opened, issues };
-    for (const binding of bindingsOf(version)) {
+    for (const binding of this.#bindingsOf(version)) {
       if (!this.#mustBind(binding, version)) continue;
       try {
         opened.set(binding.key, this.#open(binding, version));
@@ -89,17 +90,24 @@ export class Listeners {
     return { opened, issues };
   }
 
-  /** Client certificates would fail open on a Bun whose TLS is another: asked once, before the first listener with our own engine. */
-  async #tlsIssues(version: ListenerVersion): Promise<readonly Issue[]> {
-    const secured = bindingsOf(version).find(
-      ({ plan }) => plan.listener.engine === "sluice" && plan.tls !== null,
-    );
-    if (secured === undefined || secured.plan.tls === null) return [];
-    this.#tlsProblem ??= tlsProblem(secured.plan.tls);
-    const problem = await this.#tlsProblem;
-    if (problem === null) return [];
-    const message = `engine "sluice" has no TLS with Bun ${Bun.version} (${problem}): use engine "standard"`;
-    return [{ path: "engine", message, status: 409 }];
+  /**
+   * Client certificates would fail open on a Bun whose TLS is another: it is tested before the first listener with TLS. Where it
+   * fails, Bun.serve carries what it can, and what it cannot is refused.
+   */
+  async #tlsIssues({ listeners }: ListenerVersion): Promise<readonly Issue[]> {
+    const secured = [...listeners.values()].filter(({ tls }) => tls !== null);
+    const certificate = secured[0]?.tls ?? null;
+    if (certificate === null || this.#tlsProblem === null) return [];
+    const before = this.#tlsProblem;
+    this.#tlsProblem = await tlsProblem(certificate);
+    if (this.#tlsProblem === null) return [];
+    const cause = `Bun ${Bun.version} has no TLS on sockets of the gateway (${this.#tlsProblem})`;
+    const message = `listeners with TLS are served by engine "bun", because ${cause}`;
+    if (before === undefined) this.#options.failed({ path: "engine", message, status: 409 });
+    return secured.flatMap(({ listener }) => {
+      const path = beyondBun(listener);
+      return path === null ? [] : [{ path, message: `cannot be served: ${cause}`, status: 409 }];
+    });
   }
 
   /** Serves a version for which `prepare` has bound the listeners; replaced listeners drain. */
@@ -109,8 +117,7 @@ export class Listeners {
       this.#retire(key);
       this.#bound.set(key, listener);
     }
-    const needed = new Set(bindingsOf(version).map(({ key }) => key));
-    for (const key of [...this.#bound.keys()]) if (!needed.has(key)) this.#retire(key);
+    this.#retireOthers(this.#bindingsOf(version));
     this.reconcile();
     for (const listener of this.#bound.values()) listener.update?.();
     if (this.#isPaused) this.#retireAll();
@@ -142,7 +149,7 @@ export class Listeners {
     const live = this.#live;
     this.#missing.clear();
     if (live === null || this.#isStopped) return;
-    for (const binding of bindingsOf(live)) {
+    for (const binding of this.#bindingsOf(live)) {
       if (this.#bound.has(binding.key)) continue;
       try {
         this.#bound.set(binding.key, this.#open(binding, live));
@@ -154,17 +161,17 @@ export class Listeners {
   }
 
   /**
-   * Rebinds https listeners with an acceptor while a CA may ask for a challenge certificate, and without one afterwards. One that
-   * cannot be rebound stays as it is.
+   * Serves https listeners of Bun.serve on sockets of ours while a CA may ask for a challenge certificate. One that cannot be rebound
+   * stays as it is.
    */
   reconcile(): void {
     const live = this.#live;
     if (live === null) return;
-    const outdated = bindingsOf(live).filter((binding) => {
+    const bindings = this.#bindingsOf(live);
+    for (const binding of bindings) {
       const bound = this.#bound.get(binding.key);
-      return bound !== undefined && bound.hasAcceptor !== this.#hasAcceptor(binding, live);
-    });
-    for (const binding of outdated) {
+      // What could not be bound is tried again elsewhere.
+      if (bound === undefined ? binding.carrier !== "http3" : isCarriedBy(bound, binding)) continue;
       try {
         const opened = this.#open(binding, live);
         this.#retire(binding.key);
@@ -173,6 +180,12 @@ export class Listeners {
         this.#options.failed(bindIssue(binding, error));
       }
     }
+    this.#retireOthers(bindings);
+  }
+
+  #retireOthers(bindings: readonly Binding[]): void {
+    const needed = new Set(bindings.map(({ key }) => key));
+    for (const key of [...this.#bound.keys()]) if (!needed.has(key)) this.#retire(key);
   }
 
   /** Stops accepting; connections close after their current request. */
@@ -193,29 +206,26 @@ export class Listeners {
 
   /** Only what the socket was given needs a new one; everything else is read at each request. */
   #mustBind(binding: Binding, version: ListenerVersion): boolean {
-    const { plan, isHttp3 } = binding;
-    const bound = this.#bound.get(binding.key);
-    if (bound === undefined) return true;
-    if (bound.hasAcceptor !== this.#hasAcceptor(binding, version)) return true;
-    // The other engines read certificates at each handshake.
-    const hasOwnCertificates =
-      plan.tls !== null && (plan.listener.engine === "standard" || isHttp3);
-    if (hasOwnCertificates && this.#live?.certificates !== version.certificates) return true;
-    if (bound.plan === plan) return false;
-    const keyOf = isHttp3 ? http3BindKey : bindKey;
-    return JSON.stringify(keyOf(bound.plan)) !== JSON.stringify(keyOf(plan));
+    const { key, plan, carrier } = binding;
+    const bound = this.#bound.get(key);
+    if (bound === undefined || !isCarriedBy(bound, binding)) return true;
+    // It reads everything else at each connection.
+    if (carrier === "socket") return socketKey(bound.plan) !== socketKey(plan);
+    if (plan.tls !== null && this.#live?.certificates !== version.certificates) return true;
+    return bound.plan !== plan && serverKey(bound.plan) !== serverKey(plan);
   }
 
   #open(binding: Binding, version: ListenerVersion): HttpListener {
     const { serveOn, websocket, limits, adopt, refused, challenges, onHandshake } = this.#options;
-    const { plan, isHttp3 } = binding;
+    const { plan, carrier } = binding;
     const { id, listener } = plan;
     const key = portKey(listener.address, listener.port);
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
-    if (isHttp3) return openHttp3Listener(plan, context);
-    if (!this.#hasAcceptor(binding, version)) return openHttpListener(plan, context);
-    const livePlan = () => this.#live?.listeners.get(id) ?? plan;
-    const acceptorContext: AcceptorContext = {
+    if (carrier === "http3") return openHttp3Listener(plan, context);
+    if (carrier === "bun") return openHttpListener(plan, context);
+    // Another listener may have taken the place of the one that bound the port.
+    const livePlan = () => plansAt(this.#live ?? version, key)[0] ?? plan;
+    const socketContext: SocketContext = {
       ...context,
       challenges,
       // The live version's, because a change of limits rebinds nothing.
@@ -223,28 +233,44 @@ export class Listeners {
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
       adopt: (preread) => adopt(key, preread),
-      refused: (reason, address) => refused(listener.name, reason, address),
+      refused: (reason, address) => refused(livePlan().listener.name, reason, address),
       onHttp2End: this.#options.onHttp2End,
-      onHandshake: (isDone) => onHandshake(id, isDone),
+      onHandshake: (isDone) => onHandshake(livePlan().id, isDone),
       livePlan,
       planFor: (name) => planFor(this.#live ?? version, key, name) ?? livePlan(),
       livePlans: () => plansAt(this.#live ?? version, key),
-      needsFullEngine: (name) => needsFullEngine(this.#live ?? version, key, name),
       responseWriteTimeout: () => (this.#live ?? version).settings.limits.response_write_timeout,
       liveCertificates: () => (this.#live ?? version).certificateIndex,
     };
-    return listener.engine === "sluice"
-      ? new SocketListener(plan, acceptorContext)
-      : openAcceptorListener(plan, acceptorContext);
+    return new SocketListener(plan, socketContext);
   }
 
-  #hasAcceptor({ plan, isHttp3 }: Binding, { passthroughPorts }: ListenerVersion): boolean {
-    if (isHttp3) return false;
-    const { listener } = plan;
-    const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
-    return (
-      (plan.tls !== null && this.#options.challenges.hasNames) || needsAcceptor(listener, isShared)
-    );
+  /** What serves the listener in the live version. */
+  engineOf(plan: ListenerPlan): HttpEngine | null {
+    if (this.#live === null) return null;
+    return this.#ownsSockets(plan, this.#live) ? "sluice" : "bun";
+  }
+
+  /** Of listeners that share a port, one binds the sockets. */
+  #bindingsOf(version: ListenerVersion): readonly Binding[] {
+    const bindings: Binding[] = [];
+    for (const [key, [plan]] of listenersByPort(version.listeners.values())) {
+      if (plan === undefined) continue;
+      const isOwn = this.#ownsSockets(plan, version);
+      bindings.push({ key, plan, carrier: isOwn ? "socket" : "bun" });
+      if (isOwn && plan.listener.http3 && plan.tls !== null)
+        bindings.push({ key: `${key} http3`, plan, carrier: "http3" });
+    }
+    return bindings;
+  }
+
+  /** Whether a socket of ours carries it. */
+  #ownsSockets({ listener, tls }: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
+    if (beyondBun(listener) !== null) return true;
+    if (tls !== null && this.#tlsProblem != null) return false;
+    if (tls !== null && this.#options.challenges.hasNames) return true;
+    if (passthroughPorts.has(portKey(listener.address, listener.port))) return true;
+    return (this.#options.engine ?? listener.engine) === "sluice";
   }
 
   #retire(key: string): void {
@@ -260,25 +286,12 @@ export class Listeners {
   }
 }
 
-/** A socket that a version needs. */
+/** A socket, or a server with several, that a version needs. */
 interface Binding {
   readonly key: string;
   readonly plan: ListenerPlan;
-  /** UDP beside the TCP socket of our own engine. Other engines have one server for both. */
-  readonly isHttp3: boolean;
-}
-
-/** Of listeners that share a port, one binds the sockets. */
-function bindingsOf({ listeners }: ListenerVersion): readonly Binding[] {
-  const bindings: Binding[] = [];
-  for (const [plan] of listenersByPort(listeners.values()).values()) {
-    if (plan === undefined) continue;
-    bindings.push({ key: plan.id, plan, isHttp3: false });
-    const { engine, http3 } = plan.listener;
-    if (engine === "sluice" && http3 && plan.tls !== null)
-      bindings.push({ key: `${plan.id} http3`, plan, isHttp3: true });
-  }
-  return bindings;
+  /** What carries it: a socket of ours, Bun.serve, or Bun.serve for HTTP/3 alone beside a socket of ours. */
+  readonly carrier: "socket" | "bun" | "http3";
 }
 
 /** Closes listeners at once, with their connections. */
@@ -301,39 +314,24 @@ function plansAt({ listeners }: ListenerVersion, key: string): readonly Listener
   return listenersByPort(listeners.values()).get(key) ?? [];
 }
 
-function needsFullEngine(version: ListenerVersion, key: string, name: string | null): boolean {
-  const listener = runtimeFor(version, key, name);
-  return listener !== undefined && version.engineHosts.has(name, listener.id);
-}
+const isCarriedBy = (listener: HttpListener, { carrier }: Binding) =>
+  listener instanceof SocketListener === (carrier === "socket");
 
-/** The options of a socket or of the server behind it. */
-function bindKey({ listener, tls }: ListenerPlan) {
-  const { address, port, protocol, engine, http2, http3, idle_timeout } = listener;
-  const socket = [address, port, protocol, engine];
-  // It reads everything else at each connection.
-  if (engine === "sluice") return socket;
-  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;
-  const { shared_engines: hasBothEngines, tls_min_version } = listener;
-  return [
-    [...socket, hasBothEngines, tls_min_version],
-    // The full engine reads these at each connection.
-    engine === "standard" ? [http2, http3, idle_timeout, tls] : tls !== null,
-    client_auth === "none" ? null : [client_auth, client_ca, client_crl],
-    proxy_protocol ? listener.trusted_proxies : null,
-    strict_sni,
-  ];
-}
+const socketKey = ({ listener: { address, port, protocol } }: ListenerPlan) =>
+  JSON.stringify([address, port, protocol]);
 
-const http3BindKey = ({ listener: { address, port, idle_timeout }, tls }: ListenerPlan) => [
-  [address, port, idle_timeout],
-  tls,
-];
+/** What a Bun.serve was given. */
+const serverKey = (plan: ListenerPlan) => {
+  const { http2, http3, idle_timeout, tls_min_version } = plan.listener;
+  const settings = [http2, http3, idle_timeout, tls_min_version];
+  return JSON.stringify([socketKey(plan), plan.tls, ...settings]);
+};
 
-function bindIssue({ plan: { listener }, isHttp3 }: Binding, error: unknown): Issue {
+function bindIssue({ plan: { listener }, carrier }: Binding, error: unknown): Issue {
   const reason = error instanceof Error ? error.message : String(error);
   return {
     path: "port",
-    message: `cannot listen on ${listener.address} ${isHttp3 ? "UDP " : ""}port ${listener.port}: ${reason}`,
+    message: `cannot listen on ${listener.address} ${carrier === "http3" ? "UDP " : ""}port ${listener.port}: ${reason}`,
     status: 409,
   };
 }

@@ -2,7 +2,7 @@
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader } from "../../net/proxy-protocol.ts";
 import { normalizeAddress } from "../../net/address.ts";
-import type { ClientSocket, SocketOwner } from "./loopback-tunnel.ts";
+import type { AcceptedSocket, SocketOwner } from "./client-socket.ts";
 
 /** One of the connections that a listener may have open (`max_connections`). */
 export interface ConnectionSlot {
@@ -14,10 +14,10 @@ export interface ConnectionSlot {
 
 /** What the gateway has read of a connection before routing it. */
 export interface Preread {
-  readonly socket: ClientSocket;
+  readonly socket: AcceptedSocket;
   /** From a PROXY header, else from the socket. */
   readonly ends: ProxiedEnds;
-  /** Null when the acceptor does not read one. */
+  /** Null where none is read. */
   readonly hello: ClientHello | null;
   /** What the client has sent so far, without the PROXY header. */
   readonly buffered: Buffer;
@@ -55,7 +55,7 @@ const DECODE_ERROR = Buffer.from([21, 3, 3, 0, 2, 2, 50]);
 const MAX_PROXY_BYTES = 2048;
 
 export class PendingConnection implements SocketOwner {
-  readonly #socket: ClientSocket & { data: SocketOwner };
+  readonly #socket: AcceptedSocket;
   readonly #slot: ConnectionSlot;
   readonly #options: PendingConnectionOptions;
   readonly #deadline: number;
@@ -64,11 +64,7 @@ export class PendingConnection implements SocketOwner {
   #waitsForProxy: boolean;
   #isOver = false;
 
-  constructor(
-    socket: ClientSocket & { data: SocketOwner },
-    slot: ConnectionSlot,
-    options: PendingConnectionOptions,
-  ) {
+  constructor(socket: AcceptedSocket, slot: ConnectionSlot, options: PendingConnectionOptions) {
     this.#socket = socket;
     this.#slot = slot;
     this.#options = options;
@@ -179,7 +175,8 @@ export class PendingConnection implements SocketOwner {
     this.#options.refused(reason, this.#address);
     if (alert !== null) {
       this.#socket.write(alert);
-      this.#socket.end();
+      this.#socket.shutdown();
+      this.#socket.close();
     }
     this.close(alert === null);
   }

@@ -1,6 +1,6 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { readGrpcTimeout } from "../../http/grpc.ts";
-import { failures, type ProxyError } from "../error.ts";
+import { failures } from "../error.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
@@ -119,19 +119,12 @@ function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
       : isMisdirected(request, entry)
         ? failures.misdirected
         : request.isGrpc && !request.stream.features.hasTrailers
-          ? refuseGrpc(request)
+          ? failures.grpcEngine
           : worker.aborted.isWatching
             ? worker.aborted.refusal(request)
             : null;
   if (error !== null) respondError(request, error);
   return error !== null;
-}
-
-/** A client that connected before its host name needed the full engine must connect again. */
-function refuseGrpc({ stream: { connection }, generation, listener }: ClientRequest): ProxyError {
-  if (connection !== null && generation.engineHosts.has(connection.serverName, listener.id))
-    connection.isOutdated = true;
-  return failures.grpcEngine;
 }
 
 /** Sends the route's own response; false: it has none. */
@@ -223,7 +216,7 @@ function isMisdirected(request: ClientRequest, entry: ListenerRuntime): boolean 
   const { connection } = request.stream;
   const { host, listener } = request;
   const asksCertificates = listener.clientAuthKey !== null;
-  // Without an acceptor there is no client certificate.
+  // Bun.serve asks for no client certificate.
   if (connection === null) return asksCertificates;
   if (entry.choice !== null && hasOtherRules(connection, listener)) return true;
   const { serverName: name } = connection;

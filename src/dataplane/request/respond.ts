@@ -594,7 +594,6 @@ export function finish(request: ClientRequest, status: number): void {
     worker.requestsTotal[0] = (worker.requestsTotal[0] ?? 0) + 1;
     worker.recorder.finished(request, status, now);
     if (worker.aborted.isWatching) worker.aborted.ended(request, status);
-    request.stream.connection?.heads?.ended(request.isBodyRead);
   }
   plugins?.finished(status, now);
 }

@@ -7,8 +7,6 @@ import { fetchHandler, type StreamHandler } from "./bun-stream.ts";
 
 export interface HttpListener {
   readonly plan: ListenerPlan;
-  /** Whether an acceptor reads connections before the server. */
-  readonly hasAcceptor: boolean;
   /** A version was activated. */
   update?(): void;
   /** Stops accepting; requests and WebSockets go on. Resolves when the last one has ended. */
@@ -33,7 +31,7 @@ export interface ListenerContext {
 export const openHttpListener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
   openServer(plan, context, plan.listener.http3 && plan.tls !== null ? { http3: true } : {});
 
-/** The same for HTTP/3 alone, on UDP, beside the TCP socket of our own engine. */
+/** The same for HTTP/3 alone, on UDP, beside a TCP socket of ours. */
 export const openHttp3Listener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
   openServer(plan, context, { http3: true, http1: false, http2: false });
 
@@ -43,11 +41,10 @@ function openServer(plan: ListenerPlan, context: ListenerContext, protocols: obj
     port: plan.listener.port,
     reusePort: true,
     ...protocols,
-    fetch: fetchHandler(context.serve, null),
+    fetch: fetchHandler(context.serve),
   });
   return {
     plan,
-    hasAcceptor: false,
     stop: () => server.stop(false),
     // Bun's `stop` does so already.
     goAway() {},
@@ -59,7 +56,7 @@ function openServer(plan: ListenerPlan, context: ListenerContext, protocols: obj
 }
 
 /** A Bun.serve with the listener's settings. */
-export function startHttpServer(
+function startHttpServer(
   { listener, tls }: ListenerPlan,
   { certificates, websocket }: ListenerContext,
   binding: object,

@@ -2,7 +2,6 @@
 import type { Server } from "bun";
 import { HeaderBlock } from "../../http/header-block.ts";
 import { normalizeAddress } from "../../net/address.ts";
-import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
 import type { BodySource } from "../client-body.ts";
 import type {
@@ -26,19 +25,11 @@ export type StreamHandler = (stream: ClientStream) => void;
 /** The result of a Bun.serve `fetch` handler; undefined after an upgrade. */
 type BunResponse = Response | undefined | Promise<Response | undefined>;
 
-/**
- * The `fetch` handler of a Bun.serve. `connectionOf`: the acceptor's info on a connection; null for any
- * other, which is closed. Without it clients connect to the server directly.
- */
+/** The `fetch` handler of a Bun.serve. */
 export const fetchHandler =
-  (
-    serve: StreamHandler,
-    connectionOf: ((request: Request, server: Server<unknown>) => ConnectionInfo | null) | null,
-  ) =>
+  (serve: StreamHandler) =>
   (request: Request, server: Server<unknown>): BunResponse => {
-    const connection = connectionOf === null ? null : connectionOf(request, server);
-    if (connection === null && connectionOf !== null) return abortedResponse();
-    const stream = new BunStream(request, server, connection);
+    const stream = new BunStream(request, server);
     serve(stream);
     return stream.response;
   };
@@ -48,7 +39,7 @@ class BunStream implements ClientStream {
   readonly method: string;
   readonly url: string;
   readonly fields: HeaderBlock;
-  readonly connection: ConnectionInfo | null;
+  readonly connection = null;
   readonly problem = null;
   readonly awaitsContinue = false;
   peerPort = 0;
@@ -60,10 +51,9 @@ class BunStream implements ClientStream {
   #isEnded = false;
   #closesConnection = false;
 
-  constructor(request: Request, server: Server<unknown>, connection: ConnectionInfo | null) {
+  constructor(request: Request, server: Server<unknown>) {
     this.#request = request;
     this.#server = server;
-    this.connection = connection;
     this.method = request.method;
     this.url = request.url;
     // All fields in one call: three times cheaper than iterating.

@@ -1,7 +1,13 @@
 // TLS on accepted plain sockets of Bun: the only file with the names for it that Bun does not document; knows no name and no protocol.
 import type { SecureContextOptions } from "node:tls";
 import { bufferRelease } from "../buffer-release.ts";
-import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
+import type { ClientSocket, SocketOwner } from "../listener/client-socket.ts";
+
+/** A chain and its key, PEM. Compared by identity. */
+export interface ServerCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
 
 /** A certificate with its settings, as Bun's TLS has it. */
 export interface TlsContext {

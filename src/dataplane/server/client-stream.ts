@@ -96,7 +96,7 @@ export interface ClientStream {
   readonly problem: ProxyError | null;
   /** The header fields, for whose syntax the engine vouches. */
   readonly fields: HeaderBlock;
-  /** The acceptor's info on TLS and the PROXY header; null without an acceptor. */
+  /** What the socket tells of TLS and the PROXY header; null: Bun.serve has the socket. */
   readonly connection: ConnectionInfo | null;
   readonly features: EngineFeatures;
   /** `1.0`, `1.1` or `2`; null when the engine does not know. */

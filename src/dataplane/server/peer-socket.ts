@@ -8,7 +8,7 @@
 // - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
 // - A paused socket never sees FIN; `destroy` within a handler reports `closed` before the handler returns.
 import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
-import type { SocketOwner } from "../listener/loopback-tunnel.ts";
+import type { SocketOwner } from "../listener/client-socket.ts";
 
 /** Of Bun's socket what is safe to use. */
 export interface RawSocket {

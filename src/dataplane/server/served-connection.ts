@@ -1,7 +1,7 @@
 // The contract between a listener of our engine and what serves its connections; knows no protocol.
 import type { Listener } from "../../model/listener.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
-import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
+import type { ClientSocket, SocketOwner } from "../listener/client-socket.ts";
 import type { StreamHandler } from "./bun-stream.ts";
 
 /** Limits of a connection, read when they apply. Times in milliseconds. */

@@ -2,28 +2,27 @@
 import { constants } from "node:crypto";
 import type { Listener } from "../../model/listener.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
-import { clientAuthOf } from "../listener/client-auth.ts";
-import type { ClientAuth, TerminatorCertificate } from "../listener/tls-terminators.ts";
-import { createTlsContext, type TlsContext } from "./bun-tls.ts";
+import { type ClientAuth, clientAuthOf } from "../listener/client-auth.ts";
+import { createTlsContext, type ServerCertificate, type TlsContext } from "./bun-tls.ts";
 
 /** How TLS ends for the names of a listener. */
 export interface TlsRules {
   readonly clientAuth: ClientAuth | null;
   /** Throws when TLS does not accept the certificate. */
-  contextOf(certificate: TerminatorCertificate): TlsContext;
+  contextOf(certificate: ServerCertificate): TlsContext;
 }
 
 class Rules implements TlsRules {
   readonly clientAuth: ClientAuth | null;
   readonly #minVersion: "TLSv1.2" | "TLSv1.3";
-  readonly #contexts = new WeakMap<TerminatorCertificate, TlsContext>();
+  readonly #contexts = new WeakMap<ServerCertificate, TlsContext>();
 
   constructor(listener: Listener) {
     this.clientAuth = clientAuthOf(listener);
     this.#minVersion = listener.tls_min_version === "1.3" ? "TLSv1.3" : "TLSv1.2";
   }
 
-  contextOf(certificate: TerminatorCertificate): TlsContext {
+  contextOf(certificate: ServerCertificate): TlsContext {
     const known = this.#contexts.get(certificate);
     if (known !== undefined) return known;
     const { cert, key } = certificate;
@@ -50,7 +49,7 @@ export class TlsContexts {
   #byKey = new Map<string, Rules>();
   #byListener = new WeakMap<Listener, Rules>();
 
-  readonly #challenges = new WeakMap<TerminatorCertificate, TlsContext>();
+  readonly #withoutRules = new WeakMap<ServerCertificate, TlsContext>();
 
   /** `plans`: of all listeners at the port, as they are now. */
   rulesOf(listener: Listener, plans: () => readonly ListenerPlan[]): TlsRules {
@@ -69,10 +68,12 @@ export class TlsContexts {
     return this.rulesOf(listener, plans);
   }
 
-  /** With the certificate of a challenge. */
-  forChallenge(certificate: TerminatorCertificate): TlsContext {
-    const context = this.#challenges.get(certificate) ?? createTlsContext(certificate);
-    this.#challenges.set(certificate, context);
+  /** For challenges and TCP streams. Throws when TLS does not accept the certificate. */
+  withoutRules(certificate: ServerCertificate): TlsContext {
+    const { cert, key } = certificate;
+    const context =
+      this.#withoutRules.get(certificate) ?? createTlsContext({ cert, key, minVersion: "TLSv1.2" });
+    this.#withoutRules.set(certificate, context);
     return context;
   }
 }

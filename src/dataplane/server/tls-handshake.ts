@@ -1,7 +1,7 @@
 // A client's connection from its ClientHello to the end of the TLS handshake; knows no certificate's name and no HTTP.
 import type { ConnectionInfo } from "../listener/connection-info.ts";
-import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
-import { type ClientAuth, verifyHandshake } from "../listener/tls-terminators.ts";
+import type { ClientSocket, SocketOwner } from "../listener/client-socket.ts";
+import { type ClientAuth, verifyHandshake } from "../listener/client-auth.ts";
 import { startTls, type TlsContext, type TlsOwner, type TlsSocket } from "./bun-tls.ts";
 
 export interface TlsHandshakeOptions {

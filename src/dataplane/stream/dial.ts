@@ -5,6 +5,7 @@ import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { Address } from "../names/addresses.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
 import { tlsFailure } from "../upstream/tls-failure.ts";
+import type { Side } from "./pipe.ts";
 import type { TargetHandlers } from "./stream-connection.ts";
 
 /** One connection attempt. Ignores its socket's events after a failure. */
@@ -20,7 +21,7 @@ class Attempt {
 
   opened(socket: Socket<unknown>): void {
     this.#isOpen = true;
-    this.#handlers?.opened(socket);
+    this.#handlers?.opened(socket as unknown as Side);
   }
 
   failed(failure: FailureText): void {

@@ -6,7 +6,10 @@ import type { Socket } from "bun";
 export type Side = Pick<
   Socket<unknown>,
   "write" | "pause" | "resume" | "shutdown" | "terminate" | "flush"
->;
+> & {
+  /** Which Bun's types name and do not declare. */
+  close(): void;
+};
 
 /** One direction. Buffers only what the kernel did not accept of the last read. */
 class Direction {

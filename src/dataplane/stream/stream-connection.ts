@@ -1,17 +1,13 @@
 // One TCP connection of a stream route: preread, target selection, piping, close; knows no listening port.
-import type { Socket } from "bun";
 import { MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/proxy-protocol.ts";
 import type { StreamRefusal } from "../../pdk/context.ts";
 import type { StreamInfo, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import type { ClientSocket } from "../listener/client-socket.ts";
 import { Pipe, type Side } from "./pipe.ts";
 import { clientKey, routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
-
-/** The client's socket. */
-export type ClientSocket = Side &
-  Pick<Socket<unknown>, "remoteAddress" | "remotePort" | "localPort" | "end">;
 
 /** What all stream connections of a worker share. */
 export interface StreamWorkerServices {
@@ -84,9 +80,9 @@ export class StreamConnection implements TargetHandlers {
     at: {
       readonly portKey: string;
       readonly worker: StreamWorkerServices;
-      /** Both endpoints, when an acceptor has read the PROXY header. */
+      /** Both endpoints, when the PROXY header was read before. */
       readonly ends?: ProxiedEnds | null;
-      /** The TLS server name, when an acceptor has read it. */
+      /** The TLS server name, when it was read before. */
       readonly serverName?: string | null;
     },
   ) {
@@ -367,8 +363,8 @@ export class StreamConnection implements TargetHandlers {
     if (this.#target !== null) this.#service?.group.leave(this.#target);
     if (this.#route !== null) this.#worker.leave(this.#route);
     if (isRegular) {
-      this.#socket.end();
-      (this.#upstream as ClientSocket | null)?.end();
+      closeAfterWrites(this.#socket);
+      if (this.#upstream !== null) closeAfterWrites(this.#upstream);
     } else {
       this.#socket.terminate();
       this.#upstream?.terminate();
@@ -382,4 +378,10 @@ export class StreamConnection implements TargetHandlers {
     });
     this.#worker.closed(this);
   }
+}
+
+/** Not `end`, after which a socket with TLS cannot be closed until its peer leaves. */
+function closeAfterWrites(socket: Side): void {
+  socket.shutdown();
+  socket.close();
 }

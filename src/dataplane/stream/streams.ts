@@ -4,7 +4,11 @@ import { formatEndpoint } from "../../net/address.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { Preread } from "../listener/pending-connection.ts";
-import { isGone, NO_OWNER, type SocketOwner } from "../listener/loopback-tunnel.ts";
+import {
+  acceptedHandlers,
+  type ClientSocket,
+  type SocketOwner,
+} from "../listener/client-socket.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { portKey } from "../listener/shared-port.ts";
@@ -16,14 +20,10 @@ import type { PluginSet } from "../plugin/plugin-set.ts";
 import { type StreamPluginHost, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import { dial } from "./dial.ts";
 import type { TrafficRecorder } from "../traffic-recorder.ts";
-import {
-  type ClientSocket,
-  StreamConnection,
-  type StreamWorkerServices,
-} from "./stream-connection.ts";
+import { StreamConnection, type StreamWorkerServices } from "./stream-connection.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
-import { needsAcceptor, TerminatingPort } from "./terminating-port.ts";
+import { TerminatingPort } from "./terminating-port.ts";
 
 /** The part of a configuration version that streams need. */
 export interface StreamVersion {
@@ -38,11 +38,9 @@ export interface StreamVersion {
 
 /** A bound port. */
 export interface StreamPort {
-  /** Identifies the socket's options: another value needs another socket. */
-  readonly binding: string;
+  /** Whether TLS ends here; everything else is read at each connection. */
+  readonly hasTls: boolean;
   stop(): void;
-  /** Runs for every version that becomes active. */
-  update?(): void;
 }
 
 /** Ports bound for a version that is not active yet, by key. */
@@ -63,8 +61,6 @@ const TICK_MS = 1000;
 export class Streams {
   readonly #options: StreamsOptions;
   readonly #ports = new Map<string, StreamPort>();
-  /** Of this and of earlier versions. */
-  readonly #terminatingPorts = new Set<TerminatingPort>();
   readonly #connections = new Map<string, StreamConnection>();
   readonly #draining = new Map<StreamConnection, number>();
   readonly #workerServices: StreamWorkerServices;
@@ -115,7 +111,7 @@ export class Streams {
     for (const [key, routes] of groupByPort(version)) {
       const [first] = routes;
       if (first === undefined || ofListeners.has(key)) continue;
-      if (this.#ports.get(key)?.binding === bindingOf(first)) continue;
+      if (this.#ports.get(key)?.hasTls === (first.plan.tls !== null)) continue;
       try {
         opened.set(key, this.#bind(key, first));
       } catch (error) {
@@ -137,10 +133,7 @@ export class Streams {
     }
     const ofListeners = listenerPorts(version);
     for (const [key, port] of this.#ports) {
-      if (this.#byPort.has(key) && !ofListeners.has(key)) {
-        port.update?.();
-        continue;
-      }
+      if (this.#byPort.has(key) && !ofListeners.has(key)) continue;
       port.stop();
       this.#ports.delete(key);
     }
@@ -180,7 +173,6 @@ export class Streams {
     while (this.#connections.size > 0 && performance.now() < end) await Bun.sleep(20);
     const late = [...this.#connections.values()];
     for (const connection of late) connection.close();
-    await Promise.all([...this.#terminatingPorts].map((port) => port.close()));
     if (this.#timer !== null) clearInterval(this.#timer);
     return late.length;
   }
@@ -220,23 +212,25 @@ export class Streams {
   #bind(key: string, runtime: StreamRouteRuntime): StreamPort {
     const { plan, route } = runtime;
     const port = Number(key.slice(key.lastIndexOf(" ") + 1));
-    if (needsAcceptor(runtime)) return this.#bindTerminating(key, runtime, port);
+    if (plan.tls !== null) return this.#bindTerminating(key, route.listen_address, port);
     const server = Bun.listen({
       hostname: route.listen_address,
       port,
       reusePort: true,
       allowHalfOpen: true,
-      ...(plan.tls === null ? {} : { tls: { cert: plan.tls.cert, key: plan.tls.key } }),
-      socket: this.#handlers(key),
+      socket: acceptedHandlers((socket) => {
+        const connection = this.#accept(socket, key, {});
+        socket.data = connection;
+        connection.begin();
+      }),
     } as unknown as Parameters<typeof Bun.listen<SocketOwner>>[0]);
-    return { binding: bindingOf(runtime), stop: () => server.stop(false) };
+    return { hasTls: false, stop: () => server.stop(false) };
   }
 
-  #bindTerminating(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
+  #bindTerminating(key: string, address: string, port: number): StreamPort {
     const terminating = new TerminatingPort({
-      address: runtime.route.listen_address,
+      address,
       port,
-      expectsProxy: runtime.route.proxy_protocol_in,
       route: () => this.#byPort.get(key)?.[0] ?? null,
       certificates: () => this.#live?.certificateIndex ?? null,
       prereadTimeout: () => prereadTimeout(this.#live),
@@ -248,12 +242,7 @@ export class Streams {
       },
       refused: (reason, client) => this.#options.refused(reason, { client, port: key }),
     });
-    this.#terminatingPorts.add(terminating);
-    return {
-      binding: bindingOf(runtime),
-      stop: () => void terminating.stop().then(() => this.#terminatingPorts.delete(terminating)),
-      update: () => terminating.update(),
-    };
+    return { hasTls: true, stop: () => terminating.stop() };
   }
 
   #accept(
@@ -268,27 +257,6 @@ export class Streams {
     this.#connections.set(id, connection);
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     return connection;
-  }
-
-  #handlers(key: string) {
-    interface Accepted extends ClientSocket {
-      data: SocketOwner;
-    }
-    return {
-      open: (socket: Accepted) => {
-        socket.data = NO_OWNER;
-        if (isGone(socket)) return void socket.terminate();
-        const connection = this.#accept(socket, key, {});
-        socket.data = connection;
-        connection.begin();
-        return undefined;
-      },
-      data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
-      drain: (socket: Accepted) => socket.data.clientDrained(),
-      end: (socket: Accepted) => socket.data.clientEnded(),
-      close: (socket: Accepted, error: unknown) => socket.data.clientClosed(error instanceof Error),
-      error: (socket: Accepted) => socket.data.clientClosed(true),
-    };
   }
 
   #tick(): void {
@@ -338,13 +306,6 @@ function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRu
     }
   }
   return groups;
-}
-
-/** The options of a socket beside its address. */
-function bindingOf(runtime: StreamRouteRuntime): string {
-  const { plan, route } = runtime;
-  if (needsAcceptor(runtime)) return route.proxy_protocol_in ? "acceptor with PROXY" : "acceptor";
-  return plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
 }
 
 function listenerPorts({ listeners }: StreamVersion): ReadonlySet<string> {

@@ -44,7 +44,7 @@ export function transportOf(members: Members): Document {
 }
 
 const FOR_GRPC =
-  'if the targets speak gRPC, set grpc or grpcs, and engine "sluice", "full" or shared_engines of the listener';
+  'if the targets speak gRPC, set grpc or grpcs, and engine "sluice" of the listener';
 
 /** Caddy's default is HTTP/1.1, and HTTP/2 where a target with TLS offers it. */
 function protocolOf(versions: readonly string[], hasTls: boolean): "http" | "https" | "h2" | "h2c" {

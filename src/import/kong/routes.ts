@@ -210,7 +210,7 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
   if (isDisabled)
     members.changed(
       "protocols",
-      'the route is disabled: give a listener for it engine "sluice" or "full", or shared_engines if it has TLS, then enable it',
+      'the route is disabled: give a listener for it engine "sluice", then enable it',
     );
   if (lost !== null) members.drop(lost);
   return route;

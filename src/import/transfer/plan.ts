@@ -44,7 +44,8 @@ export function* applySteps(
 ): Steps<Pick<Identified, "renamed">> {
   if (!isDocument(source)) throw invalid("", "the configuration file must be an object");
   checkMembers(source);
-  const document = withPresentNames(source);
+  const { document, warnings } = withPresentNames(source);
+  for (const warning of warnings) draft.warn(warning);
   const { items: given, renamed } = yield* identify(document, draft.base, options);
   // A check without a gateway has no keys at all.
   const items = options.standsFor === undefined ? withoutLostKeys(given, draft.base) : given;

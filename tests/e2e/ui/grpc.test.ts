@@ -14,7 +14,7 @@ beforeAll(async () => {
   await scene.createPeople();
 });
 
-test("a route of a gRPC service is refused until a listener has the full engine", async () => {
+test("a route of a gRPC service is refused until a listener has our own engine", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/services/new",
     expects: [400],
@@ -22,7 +22,7 @@ test("a route of a gRPC service is refused until a listener has the full engine"
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("greeter");
   await page.getByRole("combobox", { name: "Protocol" }).click();
   await page.getByRole("option", { name: "gRPC without TLS" }).click();
-  await page.getByText("gRPC needs a listener with the full engine").waitFor();
+  await page.getByText("gRPC needs a listener with the engine Sluice").waitFor();
   await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await page.getByRole("textbox", { name: "Port" }).fill("50051");
   await page.getByRole("button", { name: /^Health checks/ }).click();
@@ -69,7 +69,7 @@ test("a route of a gRPC service is refused until a listener has the full engine"
   await page.goto(
     `${scene.gateway.admin}/ui/routes/test?method=POST&url=${encodeURIComponent(url)}`,
   );
-  await page.getByText("full: The listener serves all hosts with the full engine.").waitFor();
+  await page.getByText("sluice: The listener has the gateway's own engine.").waitFor();
   await page.getByText("helloworld.Greeter/SayHello", { exact: true }).waitFor();
   await screenshots(page, "grpc-test");
   expect(complaints).toEqual([]);

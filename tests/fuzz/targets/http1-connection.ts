@@ -1,12 +1,51 @@
 // Requests over HTTP/1.1 on our own engine: in any pieces the same ones are served or refused, with the same bodies, in order.
+import fc from "fast-check";
 import { Http1Connection } from "../../../src/dataplane/server/http1/connection.ts";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { connectionInfo } from "../../../src/dataplane/listener/connection-info.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { type Listener, listenerInput } from "../../../src/model/listener.ts";
-import { edited, inPieces } from "../bytes.ts";
+import { cuts, edited, edits, type Edit, inPieces } from "../bytes.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
-import { conversations, type Input, written } from "./http1-requests.ts";
+
+interface Input {
+  readonly requests: readonly Sketch[];
+  readonly changes: readonly Edit[];
+  readonly cuts: readonly number[];
+}
+
+interface Sketch {
+  readonly target: string;
+  readonly fields: readonly string[];
+  readonly body: string;
+  readonly framing: "none" | "length" | "chunked" | "both" | "short";
+}
+
+const odd = fc.constantFrom(
+  ...["\r", "\n", "\r\n", " ", "\t", ":", "0", ";", "\0", "Content-Length: 3\r\n"],
+  ...["Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1\r\n", "\r\n\r\n", "HTTP/2.0"],
+);
+
+/** Requests over HTTP/1.1, right and wrong, and how their bytes are cut. */
+const conversations: fc.Arbitrary<Input> = fc.record({
+  requests: fc.array(
+    fc.record({
+      target: fc.constantFrom("/", "/a?b", "http://other/x", "*", "/%00", "//a"),
+      fields: fc.array(
+        fc.constantFrom("A: b", "Connection: close", "Expect: 100-continue", "Upgrade: h2c", "A:"),
+        { maxLength: 3 },
+      ),
+      body: fc.constantFrom("", "x", "GET /evil HTTP/1.1\r\nHost: h\r\n\r\n", "ab".repeat(40)),
+      framing: fc.constantFrom("none", "length", "chunked", "both", "short"),
+    }),
+    { minLength: 1, maxLength: 4 },
+  ),
+  changes: edits(
+    2,
+    odd.map((text) => new Uint8Array(Buffer.from(text, "latin1"))),
+  ),
+  cuts,
+});
 
 export const target = defineTarget<Input>({
   name: "http1-connection",
@@ -22,6 +61,24 @@ export const target = defineTarget<Input>({
     for (const one of whole.served) must(/^[bx]?POST /.test(one), "a body became a request");
   },
 });
+
+function written({ target: path, fields, body, framing }: Sketch): Buffer {
+  const lines = fields.map((field) => `${field}\r\n`).join("");
+  const length = `Content-Length: ${framing === "short" ? Math.max(0, body.length - 1) : body.length}\r\n`;
+  const coding = "Transfer-Encoding: chunked\r\n";
+  const framed = {
+    none: ["", ""],
+    length: [length, body],
+    short: [length, body],
+    chunked: [coding, `${chunkOf(body)}0\r\n\r\n`],
+    both: [length + coding, `${chunkOf(body)}0\r\n\r\n`],
+  }[framing];
+  const head = `POST ${path} HTTP/1.1\r\nHost: h\r\n${lines}${framed[0] ?? ""}\r\n`;
+  return Buffer.from(head + (framed[1] ?? ""), "latin1");
+}
+
+const chunkOf = (body: string): string =>
+  body === "" ? "" : `${body.length.toString(16)}\r\n${body}\r\n`;
 
 interface Outcome {
   /** Requests with the bodies that were read to their end. */

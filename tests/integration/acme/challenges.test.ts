@@ -19,23 +19,23 @@ const nothing: Challenges = { http: [], tls: [] };
 let pool: WorkerPool;
 let httpPort: number;
 let httpsPort: number;
-/** Of a listener with the full engine. */
-let fullPort: number;
+/** Of a listener with our own engine. */
+let ownPort: number;
 const wanted: string[] = [];
 
 beforeEach(async () => {
-  [httpPort, httpsPort, fullPort] = [freePort(), freePort(), freePort()];
+  [httpPort, httpsPort, ownPort] = [freePort(), freePort(), freePort()];
   wanted.length = 0;
   const { snapshot } = compiled(
     configOf({
       listeners: [
         listener("http", { address: "127.0.0.1", port: httpPort }),
         listener("https", { address: "127.0.0.1", port: httpsPort, protocol: "https" }),
-        listener("full", {
+        listener("own", {
           address: "127.0.0.1",
-          port: fullPort,
+          port: ownPort,
           protocol: "https",
-          engine: "full",
+          engine: "sluice",
         }),
       ],
       routes: [route("closed", { maintenance: { html: "closed" } })],
@@ -126,18 +126,18 @@ test("acme-tls/1 gets the challenge certificate, other protocols the usual one",
   expect(after).toMatchObject({ certificate: "default.test" });
 });
 
-test("on the full engine too, whose connections stay open meanwhile", async () => {
+test("on our own engine, whose connections stay open meanwhile", async () => {
   const pair = await provedBy(new Uint8Array(32));
-  const session = connect(`https://127.0.0.1:${fullPort}`, { rejectUnauthorized: false });
+  const session = connect(`https://127.0.0.1:${ownPort}`, { rejectUnauthorized: false });
   let goAways = 0;
   session.on("goaway", () => goAways++);
   await new Promise((resolve) => session.once("connect", resolve));
   await pool.showChallenges({ http: [], tls: [{ name: "proved.test", ...pair }] });
   const authority = { servername: "proved.test", ALPNProtocols: ["acme-tls/1"] };
   for (let time = 0; time < 10; time++) {
-    const answer = await ask(fullPort, authority, "x");
+    const answer = await ask(ownPort, authority, "x");
     expect(answer).toMatchObject({ certificate: "proved.test", protocol: "acme-tls/1", text: "" });
-    const client = await ask(fullPort, { servername: "proved.test", ALPNProtocols: ["h2"] }, "x");
+    const client = await ask(ownPort, { servername: "proved.test", ALPNProtocols: ["h2"] }, "x");
     expect(client).toMatchObject({ certificate: "default.test", protocol: "h2" });
   }
   await pool.showChallenges(nothing);
@@ -151,7 +151,7 @@ test("on the full engine too, whose connections stay open meanwhile", async () =
   session.close();
 });
 
-test("in-flight requests complete when an acceptor is added and removed", async () => {
+test("in-flight requests complete while a socket of ours takes the place of Bun.serve", async () => {
   const pair = await provedBy();
   let isOver = false;
   const texts: string[] = [];

@@ -1,4 +1,5 @@
 // POST /routes/explain: the worker's routing decision for hypothetical requests, compared with real ones.
+import { engines } from "../../support/engines.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
@@ -23,15 +24,14 @@ afterAll(async () => {
 });
 
 const upgradeWorld = {
-  listeners: { standard: quietPort(), full: quietPort(), sluice: quietPort() },
+  listeners: { bun: quietPort(), sluice: quietPort() },
   routes: [
     { name: "upgrades-on", hosts: ["on.upgrades.test"] },
     { name: "upgrades-off", hosts: ["off.upgrades.test"], websocket: false },
     { name: "upgrades-h2", hosts: ["h2.upgrades.test"], service_id: "calls" },
   ],
 };
-const fullPort = quietPort();
-const sharedPort = quietPort();
+const ownPort = quietPort();
 
 const explain = (request: object) => gateway.ok("POST", "/api/v1/routes/explain", request);
 const route = (fields: { name: string; [field: string]: unknown }) =>
@@ -56,22 +56,18 @@ describe("an explanation", () => {
       { name: "nowhere", hosts: ["nowhere.test"], service_id: null },
     ])
       await route(fields);
-    const shared = { name: "shared", protocol: "https", shared_engines: true };
-    const local = { address: "127.0.0.1" };
     await gateway.ok("POST", "/api/v1/listeners", {
-      ...local,
-      name: "full",
-      port: fullPort,
-      engine: "full",
+      address: "127.0.0.1",
+      name: "own",
+      port: ownPort,
+      engine: "sluice",
     });
-    await gateway.ok("POST", "/api/v1/listeners", { ...local, ...shared, port: sharedPort });
     await gateway.ok("POST", "/api/v1/services", {
       name: "calls",
       protocol: "h2c",
       targets: [{ host: "127.0.0.1", port: 9 }],
     });
     await route({ name: "calls", hosts: ["calls.test"], service_id: "calls" });
-    await route({ name: "exact", hosts: ["exact.test"], exact_responses: "on" });
   });
 
   test("names the route, its service and where the request would go", async () => {
@@ -150,11 +146,10 @@ describe("an explanation", () => {
     });
 
     const tcp = {
-      standard: onlyWebSockets,
-      full: onlyWebSockets,
+      bun: onlyWebSockets,
       sluice: { outcome: "upgrade", status: null, upgrade: { protocols: "tcp", reason: null } },
     };
-    describe.each(["standard", "full", "sluice"] as const)("on the engine %s", (engine) => {
+    describe.each(engines)("on the engine %s", (engine) => {
       const own = engine === "sluice";
       const cases: [why: string, request: object, expected: object][] = [
         ["no upgrade", {}, { outcome: "proxy", upgrade: null }],
@@ -255,44 +250,28 @@ describe("an explanation", () => {
 
   test.each([
     {
-      why: "a standard listener, which answers gRPC with 421",
+      why: "Bun's, which answers gRPC with 421",
       url: "http://calls.test/a.B/C",
       contentType: "application/grpc+proto",
       view: {
         outcome: "refused",
         status: 421,
         detail: expect.stringContaining('needs engine "sluice"'),
-        engine: { name: "standard", reason: "The listener has the standard engine only." },
+        engine: { name: "bun", reason: "The listener has Bun's engine." },
         grpc: { service: "a.B", method: "C" },
         upstream: null,
       },
     },
     {
-      why: "the full engine",
-      url: `http://calls.test:${fullPort}/a.B/C`,
+      why: "our own",
+      url: `http://calls.test:${ownPort}/a.B/C`,
       contentType: "application/grpc",
       view: {
         outcome: "proxy",
         status: null,
-        engine: { name: "full", reason: "The listener serves all hosts with the full engine." },
+        engine: { name: "sluice", reason: "The listener has the gateway's own engine." },
         grpc: { service: "a.B", method: "C" },
         upstream: { url: `h2c://127.0.0.1:9/a.B/C` },
-      },
-    },
-    {
-      why: "both engines, for a host without a route that needs the full one",
-      url: `https://plain.test:${sharedPort}/`,
-      view: { engine: { name: "standard", reason: expect.stringContaining("no route with") } },
-    },
-    {
-      why: "both engines, for a host with exact responses",
-      url: `https://exact.test:${sharedPort}/`,
-      view: {
-        engine: {
-          name: "full",
-          reason: 'Route "exact" has exact responses, and the listener has both engines.',
-        },
-        grpc: null,
       },
     },
   ])("names the engine: $why", async ({ url, contentType = "text/plain", view }) => {

@@ -37,11 +37,10 @@ beforeAll(async () => {
     { port: httpsPort, tls: true },
   ];
   const others = [
-    { protocol: "http", engine: "full" },
+    { protocol: "http", engine: "sluice" },
     { protocol: "http", engine: "sluice" },
     { protocol: "http", max_connections_per_address: 1000 },
-    { protocol: "https", engine: "full" },
-    { protocol: "https", shared_engines: true },
+    { protocol: "https", engine: "sluice" },
   ];
   for (const [at, other] of others.entries()) {
     const port = quietPort();

@@ -1,7 +1,6 @@
 // gRPC calls through the gateway: streaming, deadlines, limits of time and of messages, failures of the target.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
-import { grpcEngine } from "../../support/engines.ts";
 import { freePort, type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import {
   answer,
@@ -46,7 +45,7 @@ beforeAll(async () => {
   };
   plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: grpcEngine, body_min_rate: 1_000_000, max_body_bytes: 1000 },
+    listener: { engine: "sluice", body_min_rate: 1_000_000, max_body_bytes: 1000 },
     settings: { limits: { body_read_timeout: SHORT } },
     services: [
       { name: "calls", protocol: "h2c", targets, ...timeouts } as never,

@@ -1,7 +1,6 @@
 // Open gRPC streams through changes of the configuration, and through a drain.
 import { afterEach, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
-import { grpcEngine } from "../../support/engines.ts";
 import { cleanupsOf } from "../../support/cleanups.ts";
 import { type DataPlaneChange, startDataPlane } from "../../support/data-plane.ts";
 import { answerOpen, type Call, GrpcClient, startGrpcServer } from "../../support/grpc-calls.ts";
@@ -14,7 +13,7 @@ async function scene(streams: number) {
   cleanups.push(() => server.stop());
   const plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: grpcEngine },
+    listener: { engine: "sluice" },
     services: [
       { name: "calls", protocol: "grpc", targets: [{ port: server.port }] },
       { name: "other", protocol: "grpc", targets: [{ port: server.port }] },

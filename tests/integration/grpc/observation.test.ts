@@ -1,7 +1,6 @@
 // gRPC calls in the request list, the statistics, the and metrics of a running gateway.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
-import { grpcEngine } from "../../support/engines.ts";
 import {
   answer,
   answerOpen,
@@ -35,7 +34,7 @@ beforeAll(async () => {
     name: "grpc",
     address: "127.0.0.1",
     port,
-    engine: grpcEngine,
+    engine: "sluice",
   });
   await gateway.ok("POST", "/api/v1/services", {
     name: "calls",

@@ -1,7 +1,6 @@
 // Plugins on gRPC calls: what they change, what they leave alone, and what they report.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
-import { grpcEngine } from "../../support/engines.ts";
 import { freePort, type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import {
   answer,
@@ -58,7 +57,7 @@ beforeAll(async () => {
   ];
   plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: grpcEngine },
+    listener: { engine: "sluice" },
     services: [
       { name: "calls", protocol: "grpc", targets: [{ port: server.port }] },
       { name: "copies", protocol: "grpc", targets: [{ port: copies.port }] },

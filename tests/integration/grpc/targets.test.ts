@@ -1,7 +1,6 @@
 // What the status of a gRPC call means for retries, passive health checks and the circuit-breaker.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
-import { grpcEngine } from "../../support/engines.ts";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import {
   answer,
@@ -36,7 +35,7 @@ beforeAll(async () => {
   const health = { passive: { enabled: true, consecutive_failures: 2, ejection_seconds: 60 } };
   plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: grpcEngine },
+    listener: { engine: "sluice" },
     services: [
       { name: "retried", protocol: "grpc", targets: both, retries },
       {

@@ -60,7 +60,7 @@ describe.each(engines)("%s engine:", (engine) => {
     // docs/limits-of-bun.md: RFC 9110 section 10.1.1 compares it without case.
     test("in another case gets no 100 from Bun.serve: clients wait a moment and send the body", async () => {
       const seen = await scene.probe(post("Content-Length: 2\r\nExpect: 100-Continue", "ab"));
-      const interim = engine === "standard" ? [] : [100];
+      const interim = engine === "bun" ? [] : [100];
       expect(seen).toMatchObject({ ...served(["POST /a"]), interim });
       expect(seen.executed[0]?.header("expect")).toBe(engine === "sluice" ? "100-continue" : null);
     });
@@ -81,13 +81,13 @@ describe.each(engines)("%s engine:", (engine) => {
     ])(
       "of a request with the trailer %j (%s) no field reaches the origin, but a plain one through our own engine; Bun.serve responds with 400",
       async (trailer) => {
-        const isDropped = engine !== "standard" && trailer === "X-A: b";
+        const isDropped = engine !== "bun" && trailer === "X-A: b";
         const seen = await scene.probe(
           post("Transfer-Encoding: chunked", `2\r\nab\r\n0\r\n${trailer}\r\n\r\n`),
           { answers: isDropped ? 1 : 2 },
         );
         if (isDropped) expect(seen).toMatchObject(served(["POST /a"]));
-        else if (engine !== "standard")
+        else if (engine !== "bun")
           expect(seen).toMatchObject({ ...refused("400"), isClosed: true });
         else
           expect(seen).toMatchObject({
@@ -149,7 +149,7 @@ describe.each(engines)("%s engine:", (engine) => {
         "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n",
         { answers: 2 },
       );
-      if (engine !== "standard") {
+      if (engine !== "bun") {
         expect(seen).toMatchObject(served(["GET /1", "GET /2"]));
         expect(seen.answers.map(({ body }) => body)).toEqual(["/1", "/2"]);
         return;
@@ -165,7 +165,7 @@ describe.each(engines)("%s engine:", (engine) => {
           answers: 2,
         },
       );
-      if (engine !== "standard") expect(seen).toMatchObject(served(["POST /a", "GET /2"]));
+      if (engine !== "bun") expect(seen).toMatchObject(served(["POST /a", "GET /2"]));
       else expect(seen.lines).not.toContain("GET /2");
       expect(seen).toMatchObject({ ambiguous: [], canary: "200 /canary" });
       for (const { method, body } of seen.executed)

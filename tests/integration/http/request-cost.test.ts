@@ -9,7 +9,7 @@ const REQUESTS = 10_000;
 describe("a proxied GET of a browser", () => {
   test.each([
     // Bun's own share: the fields and the address of the client are an object each.
-    { engine: "standard", objects: 7.2, strings: 39, cells: 60 },
+    { engine: "bun", objects: 7.2, strings: 39, cells: 60 },
     { engine: "sluice", objects: 8.2, strings: 29, cells: 46 },
   ] as const)("$engine: allocates a bounded number of heap cells", async (most) => {
     const { engine } = most;
@@ -27,8 +27,8 @@ describe("a proxied GET of a browser", () => {
   });
 
   test.each([
-    { engine: "standard", plugins: "plain", onPath: 10, inAll: 18, calls: 133 },
-    { engine: "standard", plugins: "plugins", onPath: 14, inAll: 25, calls: 213 },
+    { engine: "bun", plugins: "plain", onPath: 10, inAll: 18, calls: 133 },
+    { engine: "bun", plugins: "plugins", onPath: 14, inAll: 25, calls: 213 },
     { engine: "sluice", plugins: "plain", onPath: 10, inAll: 23, calls: 106 },
     { engine: "sluice", plugins: "plugins", onPath: 14, inAll: 30, calls: 192 },
   ] as const)("$engine, $plugins: crosses few files", async (most) => {

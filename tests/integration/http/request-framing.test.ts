@@ -157,15 +157,7 @@ describe.each(engines)("%s engine:", (engine) => {
       expect(await scene.probe(bytes)).toMatchObject(refused("400"));
     });
 
-    // docs/limits-of-bun.md: Node's parser knows no tab there.
-    const tab = engine === "full" ? [] : ["chunked\t"];
-    if (engine === "full")
-      test("a tab behind it", async () => {
-        const bytes = post("Transfer-Encoding: chunked\t", "2\r\nab\r\n0\r\n\r\n");
-        expect(await scene.probe(bytes)).toMatchObject(refused("400"));
-      });
-
-    test.each(["chunked", " chunked", "\tchunked", ...tab, "chunked  "])(
+    test.each(["chunked", " chunked", "\tchunked", "chunked\t", "chunked  "])(
       "%j is chunked",
       async (value) => {
         const seen = await scene.probe(post(`Transfer-Encoding: ${value}`, `2\r\nab\r\n0\r\n\r\n`));
@@ -225,7 +217,7 @@ describe.each(engines)("%s engine:", (engine) => {
       const seen = await scene.probe(post("Transfer-Encoding: chunked", `${body}${SMUGGLED}`), {
         answers: 2,
       });
-      expect(seen.outcome).toMatch(engine !== "standard" ? /^400$/ : /^(?:400|413|closed)$/);
+      expect(seen.outcome).toMatch(engine !== "bun" ? /^400$/ : /^(?:400|413|closed)$/);
       expect(seen).toMatchObject({
         lines: [],
         ambiguous: [],

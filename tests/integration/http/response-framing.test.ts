@@ -303,7 +303,7 @@ describe.each(engines)("%s engine:", (engine) => {
       for (const each of [scene, streaming]) {
         const served = await each.askTwice(answer);
         // docs/limits-of-bun.md: Bun.serve has no interim responses.
-        const interim = engine !== "standard" ? [...answer.matchAll(/^HTTP\/1\.1 (10[23])/gm)] : [];
+        const interim = engine !== "bun" ? [...answer.matchAll(/^HTTP\/1\.1 (10[23])/gm)] : [];
         expect(served).toMatchObject({
           outcome: "200",
           interim: interim.map(([, status]) => Number(status)),

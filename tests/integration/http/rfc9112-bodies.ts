@@ -162,7 +162,7 @@ const bodies: readonly Rule[] = [
     send: `${post("")}${NEXT}`,
     outcome: "200 200",
     target: ["POST /", "GET /next"],
-    limits: { standard: { ...noPipelining, target: ["POST /"] } },
+    limits: { bun: { ...noPipelining, target: ["POST /"] } },
   },
   {
     section: "6.3",
@@ -213,7 +213,7 @@ const codings: readonly Rule[] = [
     rule: "extensions are limited",
     send: post("Transfer-Encoding: chunked\r\n", `2;${"x".repeat(5000)}\r\nab\r\n0\r\n\r\n`),
     ...refused,
-    limits: { standard: { ...stored, isClosed: false } },
+    limits: { bun: { ...stored, isClosed: false } },
   },
   {
     section: "7.1.2",
@@ -221,7 +221,7 @@ const codings: readonly Rule[] = [
     send: post("Transfer-Encoding: chunked\r\n", "2\r\nab\r\n0\r\nX-Late: 1\r\n\r\n"),
     ...stored,
     noRequest: /x-late: 1\r\n.*\r\n\r\n.*ab/is,
-    limits: { standard: { outcome: "400" } },
+    limits: { bun: { outcome: "400" } },
   },
   {
     section: "7.1.2",

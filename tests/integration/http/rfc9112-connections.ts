@@ -69,7 +69,7 @@ const connections: readonly Rule[] = [
     outcome: "200 200",
     target: ["GET /", "GET /next"],
     noResponse: /\r\nconnection: close/i,
-    limits: { standard: noPipelining },
+    limits: { bun: noPipelining },
   },
   {
     section: "9.3",
@@ -85,7 +85,7 @@ const connections: readonly Rule[] = [
     outcome: "200 200",
     target: ["GET /", "GET /next"],
     response: /\r\nconnection: keep-alive\r\n/i,
-    limits: { standard: { ...passed, isClosed: false, response: /^/ } },
+    limits: { bun: { ...passed, isClosed: false, response: /^/ } },
   },
   {
     section: "9.3",
@@ -130,7 +130,7 @@ const connections: readonly Rule[] = [
     outcome: "200 200 200",
     target: ["GET /slow", "GET /fast", "GET /next"],
     response: /\/slow.*\/fast.*\/next/s,
-    limits: { standard: { ...noPipelining, target: ["GET /slow"], response: /^/ } },
+    limits: { bun: { ...noPipelining, target: ["GET /slow"], response: /^/ } },
   },
   {
     section: "9.6",
@@ -139,7 +139,7 @@ const connections: readonly Rule[] = [
     ...passed,
     isClosed: true,
     response: /\r\nconnection: close\r\n/i,
-    limits: { standard: { response: /^/ } },
+    limits: { bun: { response: /^/ } },
   },
   {
     section: "9.6",
@@ -164,7 +164,7 @@ const connections: readonly Rule[] = [
     target: ["GET /", "GET /next"],
     noResponse: /\r\nconnection: close/i,
     isKept: false,
-    limits: { standard: noPipelining },
+    limits: { bun: noPipelining },
   },
 ];
 

@@ -28,7 +28,7 @@ const messages: readonly Rule[] = [
     rule: "a bare CR makes a request line invalid",
     send: "GET /a\rb HTTP/1.1\r\nHost: h\r\n\r\n",
     ...refused,
-    limits: { standard: { outcome: "505" } },
+    limits: { bun: { outcome: "505" } },
   },
   {
     section: "2.2",
@@ -48,7 +48,7 @@ const messages: readonly Rule[] = [
     rule: "an empty line before a request is ignored (SHOULD)",
     send: `\r\n${get()}`,
     ...passed,
-    limits: { standard: refused },
+    limits: { bun: refused },
   },
   {
     section: "2.2",
@@ -56,7 +56,7 @@ const messages: readonly Rule[] = [
     send: `${get()}\r\n${NEXT}`,
     outcome: "200 200",
     target: ["GET /", "GET /next"],
-    limits: { standard: { outcome: "400", target: ["GET /"], isClosed: true } },
+    limits: { bun: { outcome: "400", target: ["GET /"], isClosed: true } },
   },
   {
     section: "2.2",
@@ -82,7 +82,7 @@ const messages: readonly Rule[] = [
     rule: "the version is case-sensitive",
     send: "GET / http/1.1\r\nHost: h\r\n\r\n",
     ...refused,
-    limits: { standard: { outcome: "505" } },
+    limits: { bun: { outcome: "505" } },
   },
   {
     section: "2.3",
@@ -114,7 +114,7 @@ const lines: readonly Rule[] = [
     send: "get / HTTP/1.1\r\nHost: h\r\n\r\n",
     outcome: "200",
     target: ["get /"],
-    limits: { standard: { outcome: "closed", target: [], isClosed: true }, full: refused },
+    limits: { bun: { outcome: "closed", target: [], isClosed: true } },
   },
   {
     section: "3",
@@ -122,14 +122,14 @@ const lines: readonly Rule[] = [
     send: get(`/${"a".repeat(20_000)}`),
     outcome: "414",
     target: [],
-    limits: { standard: { outcome: "431" }, full: { outcome: "431" } },
+    limits: { bun: { outcome: "431" } },
   },
   {
     section: "3.2",
     rule: "white space within a target is rejected",
     send: get("/a b"),
     ...refused,
-    limits: { standard: { outcome: "505" } },
+    limits: { bun: { outcome: "505" } },
   },
   {
     section: "3.2",
@@ -184,7 +184,7 @@ const lines: readonly Rule[] = [
     ...passed,
     request: /\r\nx-forwarded-host: other\.test\r\n/i,
     noRequest: /\r\nx-forwarded-host: h\r\n/i,
-    limits: { standard: hostOfField, full: hostOfField },
+    limits: { bun: hostOfField },
   },
   {
     section: "3.2.4",
@@ -192,7 +192,7 @@ const lines: readonly Rule[] = [
     send: "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
     outcome: "200",
     target: ["OPTIONS *"],
-    limits: { standard: refused, full: refused },
+    limits: { bun: refused },
   },
   {
     section: "3.2.4",
@@ -206,7 +206,7 @@ const lines: readonly Rule[] = [
     send: "OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n",
     outcome: "200",
     target: ["OPTIONS *"],
-    limits: { standard: { target: ["OPTIONS /"] }, full: { target: ["OPTIONS /"] } },
+    limits: { bun: { target: ["OPTIONS /"] } },
   },
   {
     section: "4",

@@ -14,17 +14,13 @@ const MOST = 3;
 const proxied = { proxy_protocol: true, trusted_proxies: ["127.0.0.0/8"] };
 
 test.each([
-  ["standard", {}, ""],
-  ["standard", proxied, PROXY],
-  ["full", {}, ""],
-  ["full", proxied, PROXY],
-  ["sluice", {}, ""],
-  ["sluice", proxied, PROXY],
-] as const)("%s engine, %j", async (engine, more, prefix) => {
+  [{}, ""],
+  [proxied, PROXY],
+] as const)("%j", async (more, prefix) => {
   const scene = await startScriptedScene({
     // Shorter than the second in which the gateway looks for clients that are late.
     settings: { limits: { preread_timeout: 500, head_read_timeout: 500 } },
-    listener: { engine, max_connections: MOST, ...more },
+    listener: { max_connections: MOST, ...more },
   });
   try {
     scene.origin.answer = OK;

@@ -200,12 +200,9 @@ describe("listeners that cannot share a port get 409 with the field", () => {
     [{ hosts: ["free.test"], address: "0.0.0.0" }, "port: 0.0.0.0 port"],
     [{ hosts: ["free.test"], http2: false }, "http2: must be as that of"],
     [{ hosts: ["free.test"], idle_timeout: 5 }, "idle_timeout: must be as that of"],
-    [{ hosts: ["free.test"], max_connections: 5 }, "max_connections: must be as that of"],
+    [{ hosts: ["free.test"], max_connections: 5 }, "engine: must be as that of"],
     [{ hosts: ["free.test"], protocol: "https" }, "protocol: must be as that of"],
-    [
-      { hosts: ["free.test"], proxy_protocol: true, trusted_proxies: ["10.0.0.0/8"] },
-      "proxy_protocol: must be as that of",
-    ],
+    [{ hosts: ["free.test"], engine: "sluice" }, "engine: must be as that of"],
   ])("%j", async (fields, message) => {
     const answer = await api.call("POST /listeners", { body: { ...place, ...fields } });
     expect(answer.status).toBe(409);
@@ -313,7 +310,7 @@ describe("a Host of another certificate than the TLS name's", () => {
   ])("name %s, host %s: %d where the name is known", async (name, host, status) => {
     const port = freePort();
     const place = { address: "127.0.0.1", port, protocol: "https", max_connections: 1000 };
-    const { id } = await api.create("/listeners", { name: "fronted", ...place });
+    const { id } = await api.create("/listeners", { name: "limited", ...place });
     expect(statusOf((await get(port, name, host)).text)).toBe(status);
     await api.call(`DELETE /listeners/${id}`);
   });

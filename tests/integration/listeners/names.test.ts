@@ -1,4 +1,4 @@
-// TLS server names at the acceptor: strict listeners, and stream routes that match names at the port of an https listener.
+// TLS server names: strict listeners, and stream routes that match names at the port of an https listener.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { connect as connectTls, createServer, type TLSSocket } from "node:tls";
@@ -257,7 +257,8 @@ describe("a stream route beside an https listener", () => {
   test("must agree with it on the PROXY protocol and on HTTP/3", async () => {
     const port = await listener("agreed", { protocol: "https" });
     await streamTo("agreed", port, { sni: ["agreed.test"] });
-    for (const body of [{ http3: true }, { proxy_protocol: true, trusted_proxies: ["10.0.0.1"] }]) {
+    const proxied = { engine: "sluice", proxy_protocol: true, trusted_proxies: ["10.0.0.1"] };
+    for (const body of [{ http3: true }, proxied]) {
       const answer = await api.call("PATCH /listeners/agreed", { body });
       expect([answer.status, answer.body.error]).toEqual([
         409,

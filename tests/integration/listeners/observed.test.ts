@@ -1,4 +1,4 @@
-// Metrics and the request list of listeners whose acceptor terminates TLS.
+// Metrics and the request list of listeners, with what TLS tells of their clients.
 import { describe, expect, test } from "bun:test";
 import { curl } from "../../support/curl.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
@@ -42,12 +42,12 @@ describe("versions of TLS and HTTP", () => {
   }
   const https = { protocol: "https" };
 
-  test("are read from the ClientHello by listeners that parse it", async () => {
+  test("are known of listeners with the engine sluice", async () => {
     const port = await listener("looking", { ...https, max_connections: 100 });
     expect(await told(port, "https", ["--http2"])).toEqual(["TLSv1.3", "2"]);
-    expect(await told(port, "https", ["--http1.1"])).toEqual(["TLSv1.3", "1"]);
+    expect(await told(port, "https", ["--http1.1"])).toEqual(["TLSv1.3", "1.1"]);
     expect(await told(port, "https", ["--http2", "--tls-max", "1.2"])).toEqual(["TLSv1.2", "2"]);
-    expect(await told(port, "https", ["--no-alpn"])).toEqual(["TLSv1.3", "1"]);
+    expect(await told(port, "https", ["--no-alpn"])).toEqual(["TLSv1.3", "1.1"]);
   });
 
   test("are known where only one is possible", async () => {

@@ -1,4 +1,4 @@
-// Clients that send heads slowly on listeners with an acceptor: 408 in time, and other clients are not disturbed.
+// Clients that send heads slowly on listeners with our own engine: 408 in time, and other clients are not disturbed.
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -41,7 +41,7 @@ function trickle(client: RawConnection | Socket, piece: string): void {
   cleanups.push(() => clearInterval(timer));
 }
 
-/** Longer than any head may take, and than the timer of the acceptor needs to see it. */
+/** Longer than any head may take, and than the timer of the engine needs to see it. */
 async function outlast(client: { readonly isClosed: boolean }): Promise<void> {
   const until = performance.now() + 2500;
   await eventually(() => client.isClosed || performance.now() > until);
@@ -109,7 +109,7 @@ describe("a head that does not arrive in time gets 408", () => {
     const scene = await start();
     const client = await open(scene.port);
     expect(await client.untilClosed()).toBe("");
-    expect(scene.gateway.log).toEqual([]);
+    expect(scene.origin.requests).toEqual([]);
   });
 
   test("a client that continues sending afterwards is closed all the same", async () => {
@@ -190,7 +190,7 @@ describe("no other client is disconnected", () => {
     expect(scene.origin.requests.length).toBe(1);
   });
 
-  test("on direct listeners, where Bun's timeouts apply", async () => {
+  test("on Bun's engine, whose timeouts apply", async () => {
     const scene = await start({ max_connections: 0 });
     await expectPatience(scene);
   });
@@ -208,19 +208,15 @@ describe("no other client is disconnected", () => {
 test.each([
   ["no HTTP at all", "SSH-2.0-OpenSSH_9.2\r\n", "400"],
   ["a greeting of TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"],
-  ["a line that ends in LF", "GET / HTTP/1.1\nHost: h\n", "505"],
   ["a head that is too long", `GET / HTTP/1.1\r\nHost: h\r\nX: ${"x".repeat(17_000)}`, "431"],
-])(
-  "an invalid head gets a response at once, as it does on direct listeners: %s",
-  async (_, text, status) => {
-    const [fronted, direct] = [await start(), await start({ max_connections: 0 })];
-    for (const { port } of [fronted, direct]) {
-      const client = await open(port);
-      client.write(text);
-      expect(await client.untilClosed()).toStartWith(`HTTP/1.1 ${status} `);
-    }
-  },
-);
+])("an invalid head gets a response at once, on both engines: %s", async (_, text, status) => {
+  const own = await start({ max_header_bytes: 16_384 });
+  for (const { port } of [own, await start({ max_connections: 0 })]) {
+    const client = await open(port);
+    client.write(text);
+    expect(await client.untilClosed()).toStartWith(`HTTP/1.1 ${status} `);
+  }
+});
 
 describe("where clients present certificates, inside TLS", () => {
   const { api, listener } = useListeners();

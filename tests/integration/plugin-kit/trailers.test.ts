@@ -1,4 +1,4 @@
-// Trailers of responses through plugins: seen and changed after the body, moved into it, and sent by the full engine.
+// Trailers of responses through plugins: seen and changed after the body, moved into it, and sent to clients.
 import { afterEach, expect, test } from "bun:test";
 import { connect } from "node:http2";
 import type { ResponseDraft } from "../../../src/pdk/context.ts";
@@ -73,7 +73,7 @@ async function get(handle: StreamHandler, sketches: readonly PluginSketch[], met
   const target = await startHttp2Target(handle);
   const plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: "full" },
+    listener: { engine: "sluice" },
     services: [{ name: "app", protocol: "h2c", targets: [{ port: target.port }] }],
     routes: [{ name: "all", service_id: "app" }],
     ownPlugins: plugins,

@@ -292,11 +292,11 @@ describe("a malformed request", () => {
   });
 });
 
-test("the full engine sends the trailers in the body alone", async () => {
+test("our own engine sends the trailers in the body alone", async () => {
   const target = await startHttp2Target(grpcHandler);
   const plane = await startDataPlane({
     tls: await selfSigned(),
-    listener: { engine: "full" },
+    listener: { engine: "sluice" },
     services: [{ name: "app", protocol: "grpc", targets: [{ port: target.port }] }],
     routes: [{ name: "all", service_id: "app" }],
     plugins: [{ name: "grpc-web" }],

@@ -57,7 +57,7 @@ afterEach(async () => {
 });
 
 /** Speaks HTTP/2 in cleartext. */
-const engine = "standard";
+const engine = "bun";
 
 async function start(
   limits: object = {},

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
 import { outputOf } from "../../support/child-output.ts";
-import { testedEngine } from "../../support/engines.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "../listeners/people.ts";
@@ -18,7 +17,7 @@ const people = usePeople(api);
 const { required, shown } = people;
 
 test("earlier connections are not served once certificates are required", async () => {
-  const port = await listener("hardened", { protocol: "https", http2: false });
+  const port = await listener("hardened", { protocol: "https", engine: "sluice" });
   const kept = connectTls({
     host: "127.0.0.1",
     port,
@@ -67,9 +66,6 @@ describe("fails closed:", () => {
       { client_crl: "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----" },
       "client_crl: revocation list 1 cannot be read",
     ],
-    ...(testedEngine === "sluice"
-      ? []
-      : [[{ http2: true }, "http2: must be false with client_auth"] as const]),
     [{ http3: true }, "http3: cannot be combined with client_auth"],
     [{ protocol: "http" }, 'client_auth: needs protocol "https"'],
   ])(

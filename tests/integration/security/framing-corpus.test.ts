@@ -10,8 +10,8 @@ const PIPELINED = "a second request behind one that is not answered: Bun closes 
 
 type Refusals = Record<string, readonly [outcome: string, why: string]>;
 
-/** Valid blocks that the standard engine refuses, with the response. */
-const refusedByStandard: Refusals = {
+/** Valid blocks that Bun's engine refuses, with the response. */
+const refusedByBun: Refusals = {
   "connection-2": ["400", `${PIPELINED}; the second one has no Host`],
   "content-length-26": ["400", "a GET with a body, which Bun hides"],
   "method-77": ["400", "`*` as target"],
@@ -32,8 +32,8 @@ const refusedByStandard: Refusals = {
   "uri-159": ["400", "a fragment"],
 };
 
-/** The same of the full engine, of whose pipelined requests the first one is served. */
-const refusedByFull: Refusals = {
+/** The same of our own engine, of whose pipelined requests the first one is served. */
+const refusedByOwn: Refusals = {
   "connection-2": ["200 400", "the second request has no Host"],
   "method-77": ["400", "`*` as target"],
   "method-84": ["400", "ICE, another protocol"],
@@ -46,11 +46,6 @@ const refusedByFull: Refusals = {
   "transfer-encoding-140": ["400", "a coding but chunked"],
   "transfer-encoding-141": ["400", "a coding but chunked"],
   "uri-159": ["400", "a fragment"],
-};
-
-/** The same of our own engine. */
-const refusedByOwn: Refusals = {
-  ...refusedByFull,
   "uri-161": ["400", "a user in the target"],
 };
 
@@ -60,8 +55,8 @@ const passingOwn: typeof passing = {
   "invalid-52": [["MKCOLA /"], "an unknown method"],
 };
 
-/** Blocks without the last line end: the full engine waits for it. */
-const unfinishedForFull = ["invalid-57", "transfer-encoding-127", "transfer-encoding-130"];
+/** Blocks without the last line end: our own engine waits for it. */
+const unfinishedForOwn = ["invalid-57", "transfer-encoding-127", "transfer-encoding-130"];
 
 /** Blocks with an error, or for lenient parsers only, of which something passes. */
 const passing: Record<string, readonly [lines: readonly string[], why: string]> = {
@@ -88,10 +83,9 @@ const named = (requests: readonly CorpusRequest[]) =>
   requests.map((request) => [request.id, request.error ?? "", request] as const);
 
 describe.each([
-  { name: "standard engine", engine: "standard", isTls: false },
-  { name: "full engine", engine: "full", isTls: false },
+  { name: "Bun's engine", engine: "bun", isTls: false },
   { name: "our own engine", engine: "sluice", isTls: false },
-  { name: "full engine over TLS", engine: "full", isTls: true },
+  { name: "our own engine over TLS", engine: "sluice", isTls: true },
 ] as const)("$name:", ({ engine, isTls }) => {
   let scene: LenientScene;
   beforeAll(async () => {
@@ -102,21 +96,11 @@ describe.each([
   });
   afterAll(() => scene.stop());
 
-  // The full engine, and our own.
-  const isFull = engine !== "standard";
-  const refusedThoughValid = {
-    standard: refusedByStandard,
-    full: refusedByFull,
-    sluice: refusedByOwn,
-  }[engine];
-  const cut = new Set([...unfinished, ...(isFull ? unfinishedForFull : [])]);
+  const isOwn = engine === "sluice";
+  const refusedThoughValid = isOwn ? refusedByOwn : refusedByBun;
+  const cut = new Set([...unfinished, ...(isOwn ? unfinishedForOwn : [])]);
   const finished = corpusRequests.filter(({ id }) => !cut.has(id));
-  // The parser of the full engine knows this error.
-  const passingHere = Object.fromEntries(
-    Object.entries(engine === "sluice" ? { ...passing, ...passingOwn } : passing).filter(
-      ([id]) => engine !== "full" || id !== "transfer-encoding-129",
-    ),
-  );
+  const passingHere = isOwn ? { ...passing, ...passingOwn } : passing;
 
   test("every exception matches a block, and only of its kind", () => {
     const valid = new Set(finished.filter(isValid).map(({ id }) => id));

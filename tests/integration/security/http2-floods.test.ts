@@ -1,4 +1,5 @@
 // Floods over HTTP/2 (CVE-2023-44487, CVE-2025-8671, CVE-2024-27316): memory stays bounded, other clients are served.
+import { engines } from "../../support/engines.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { H2Client } from "../../support/h2-client.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
@@ -127,7 +128,7 @@ const variants: readonly (readonly [
   ],
 ];
 
-describe.each(["standard", "full"])("on the %s engine", (engine) => {
+describe.each(engines)("on the %s engine", (engine) => {
   beforeAll(() => start(engine));
   afterAll(async () => {
     await gateway?.stop();

@@ -1,4 +1,5 @@
 // What HTTP/2 can carry and HTTP/1.1 cannot, judged at the HTTP/1.1 origin: nothing of it becomes a field, a line or a request there.
+import { engines } from "../../support/engines.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
 import { type Field, H2Client, type StreamResult } from "../../support/h2-client.ts";
@@ -130,8 +131,8 @@ const refused: readonly Row[] = [
   row("a head over 16 KB", [...GET, ["x-a", "a".repeat(17_000)]]),
 ];
 
-/** What Bun.serve refuses, and what the full engine makes of it. */
-const refusedByStandard: readonly (Row & { readonly head: RegExp; readonly content?: string })[] = [
+/** What Bun.serve refuses, and what our own engine makes of it. */
+const refusedByBun: readonly (Row & { readonly head: RegExp; readonly content?: string })[] = [
   // Node's HTTP/2 leaves the field out.
   { ...field("a control character in a value", "x-a", "b\x01c"), head: /^(?![\s\S]*x-a)/ },
   { ...row("an unknown method", replaced(":method", "FOO")), head: /^FOO \/a HTTP\/1\.1\r\n/ },
@@ -210,9 +211,7 @@ const served: readonly (Row & { readonly head: RegExp; readonly content?: string
   },
 ];
 
-const ways = (["standard", "full"] as const).flatMap((engine) =>
-  ["http", "https"].map((scheme) => ({ scheme, engine })),
-);
+const ways = engines.flatMap((engine) => ["http", "https"].map((scheme) => ({ scheme, engine })));
 
 describe.each(ways)("over $scheme with the $engine engine", ({ scheme, engine }) => {
   let scene: LenientScene;
@@ -245,7 +244,7 @@ describe.each(ways)("over $scheme with the $engine engine", ({ scheme, engine })
   }
 
   test.each(
-    (engine === "full" ? refused : [...refused, ...refusedByStandard]).map(
+    (engine === "sluice" ? refused : [...refused, ...refusedByBun]).map(
       (each) => [each.why, each] as const,
     ),
   )("refused: %s", async (_, each) => {
@@ -255,7 +254,7 @@ describe.each(ways)("over $scheme with the $engine engine", ({ scheme, engine })
     for (const received of scene.origin.received) expect(received).not.toMatch(/evil|smuggled/);
   });
 
-  const passing = engine === "full" ? [...served, ...refusedByStandard] : served;
+  const passing = engine === "sluice" ? [...served, ...refusedByBun] : served;
   test.each(passing.map((each) => [each.why, each] as const))("served: %s", async (_, each) => {
     const { result, executed } = await send(each);
     expect(result.outcome).toBe("200");
@@ -273,7 +272,7 @@ describe.each(ways)("over $scheme with the $engine engine", ({ scheme, engine })
       );
       expect(result.outcome).toBe("200");
       expect(executed.map((request) => [request.method, request.body])).toEqual([
-        [method, engine === "full" ? SMUGGLED : ""],
+        [method, engine === "sluice" ? SMUGGLED : ""],
       ]);
     },
   );

@@ -6,7 +6,7 @@ import { frame, GET, POST, uint32 } from "../../support/h2-wire.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { quietPort } from "../../support/quiet-port.ts";
-import { RawClient } from "../full-engine/raw-client.ts";
+import { RawClient } from "../http2/raw-client.ts";
 
 const NOTHING = Buffer.alloc(0);
 const BLOCK = encode(GET);

@@ -145,8 +145,8 @@ describe("which are asked for", () => {
     await closed.stop();
   });
 
-  test("none on the standard engine", async () => {
-    const other = await startScene({ listener: { engine: "standard" } });
+  test("none on Bun's engine", async () => {
+    const other = await startScene({ listener: { engine: "bun" } });
     const { head, client, origin } = await other.knock(request("GET", "Upgrade: tcp\r\n"));
     expect(head.toLowerCase()).not.toContain("upgrade:");
     origin.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");

@@ -7,7 +7,7 @@ import {
 } from "../../../src/dataplane/server/bun-tls.ts";
 import { PeerSocket, type SocketUser } from "../../../src/dataplane/server/peer-socket.ts";
 import { tlsProblem } from "../../../src/dataplane/server/tls-self-test.ts";
-import type { SocketOwner } from "../../../src/dataplane/listener/loopback-tunnel.ts";
+import type { SocketOwner } from "../../../src/dataplane/listener/client-socket.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/poll.ts";
 import type { Scene } from "./trap-scenes.ts";

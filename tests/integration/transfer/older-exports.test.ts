@@ -58,6 +58,28 @@ services:
     expect([imported.stdout, imported.stderr]).toEqual(["no changes\n", ""]);
   });
 
+  test("brings listeners with the engines of today, and says so", async () => {
+    const listener = (name: string, port: number, fields: string) =>
+      `  - name: ${name}\n    address: 127.0.0.1\n    port: ${port}\n    enabled: false\n${fields}`;
+    const text = `format: 1
+listeners:
+${listener("old-full", 7001, "    engine: full\n    shared_engines: false\n")}${listener("old-both", 7002, "    protocol: https\n    shared_engines: true\n")}${listener("old-standard", 7003, "    engine: standard\n    shared_engines: false\n")}${listener("old-limited", 7004, "    max_connections: 5\n")}routes:
+  - name: old-exact
+    hosts: [exact.test]
+    exact_responses: "on"
+`;
+    const imported = await run(["import", "-"], text);
+    expect(imported.code).toBe(0);
+    expect(imported.stderr).toContain('listeners have the engines "sluice" and "bun" now');
+    expect(imported.stderr).toContain("exact_responses of routes is gone");
+    const engines = ["old-full", "old-both", "old-standard", "old-limited"].map(
+      async (name) => (await get(`/listeners/${name}`)).engine,
+    );
+    expect(await Promise.all(engines)).toEqual(["sluice", "sluice", "bun", "sluice"]);
+    expect(await get("/routes/old-exact")).not.toContainKey("exact_responses");
+    expect((await run(["diff", "-", "--exit-code"], text)).code).toBe(0);
+  });
+
   test("cannot set a value under both names", async () => {
     const both = `${older}    response_buffer_bytes: 1\n`;
     const imported = await run(["import", "-"], both);
@@ -77,4 +99,27 @@ test.each([
     400,
     { error: `${field}: is not a known field` },
   ]);
+});
+
+test.each([
+  [{ engine: "full" }, 'engine: must be one of "sluice", "bun": "full" is "sluice" now'],
+  [{ engine: "standard" }, 'engine: must be one of "sluice", "bun": "standard" is "bun" now'],
+  [{ shared_engines: true }, 'shared_engines: is gone: engine "sluice" serves all host names'],
+])("a listener with %j is refused with what to do", async (fields, message) => {
+  const requests = [
+    ["POST", "", { name: "l", port: 7009, ...fields }],
+    ["PATCH", "/http", fields],
+  ] as const;
+  for (const [method, path, body] of requests) {
+    const response = await gateway!.api(method, `/api/v1/listeners${path}`, body);
+    expect([response.status, await response.text()]).toEqual([
+      400,
+      expect.stringContaining(JSON.stringify(message).slice(1, -1)),
+    ]);
+  }
+});
+
+test("a route with exact_responses is refused with what to do", async () => {
+  const response = await gateway!.api("POST", "/api/v1/routes", { exact_responses: "on" });
+  expect(await response.text()).toContain("exact_responses: is gone: on listeners with engine");
 });

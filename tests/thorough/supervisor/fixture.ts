@@ -51,7 +51,6 @@ export function snapshotOf(
     services: new Map(services.map((plan) => [plan.id, plan])),
     routes: new Map(),
     listeners: new Map(listeners.map((plan) => [plan.id, plan])),
-    engineRoutes: new Map(),
     certificates: new Map(),
     streamRoutes: new Map(),
     plugins: new Map(),

@@ -6,7 +6,7 @@ import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 const configOf = (
   protocol: string,
   certificates: readonly boolean[],
-  { enabled = true, engine = "standard" } = {},
+  { enabled = true, engine = "bun" } = {},
 ) =>
   ({
     listeners: new Map([["l", { enabled, protocol, engine }]]),
@@ -27,7 +27,6 @@ test.each([
     0,
   ],
   ["our own engine", configOf("https", [true], { engine: "sluice" }), "0\n", 0],
-  ["the full engine", configOf("https", [true], { engine: "full" }), "0\n", 1],
 ] as const)("%s", (_why, config, setting, count) => {
   const warnings = hostWarnings(config, () => setting);
   expect(warnings.length).toBe(count);

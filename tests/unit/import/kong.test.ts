@@ -43,7 +43,7 @@ describe("gRPC", () => {
     expect(report).toContainEqual({
       level: "changed",
       what: expect.stringContaining('route "call"'),
-      why: expect.stringContaining('give a listener for it engine "sluice" or "full"'),
+      why: expect.stringContaining('give a listener for it engine "sluice", then'),
     });
   });
 

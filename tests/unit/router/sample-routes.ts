@@ -9,7 +9,6 @@ export function routeOf(fields: Partial<Route> & { readonly id: string }): Route
     hosts: [],
     paths: [],
     grpc_methods: [],
-    exact_responses: "off",
     grpc_idle_timeout: 0,
     grpc_max_message_bytes: 0,
     methods: [],

@@ -55,7 +55,7 @@ async function recordsFor(body: Uint8Array): Promise<number> {
     port: 0,
     http2: true,
     tls: await selfSigned(),
-    fetch: fetchHandler((stream) => void streams.push(stream), null),
+    fetch: fetchHandler((stream) => void streams.push(stream)),
   };
   const server = Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]);
   const relay = await startRelay(server.port ?? 0);

@@ -295,7 +295,6 @@ describe("a snapshot", () => {
       routes: { upserts: [], removals: [] },
       routeTable: null,
       listeners: { upserts: [], removals: [] },
-      engineRoutes: { upserts: [], removals: [] },
       streamRoutes: { upserts: [], removals: [] },
       certificates: { upserts: [], removals: [] },
       plugins: { upserts: [], removals: [] },

@@ -16,7 +16,6 @@ function changeOf(parts: Partial<SnapshotPiece>): SnapshotChange {
     services: nothing,
     routes: nothing,
     listeners: nothing,
-    engineRoutes: nothing,
     certificates: nothing,
     streamRoutes: nothing,
     plugins: nothing,

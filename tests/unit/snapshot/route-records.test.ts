@@ -15,7 +15,6 @@ const full: Partial<Route> = {
   hosts: ["a.test", "*.b.test"],
   paths: [{ type: "regex", value: "^/x\\d" }],
   grpc_methods: [{ service: "a.B", method: "" }],
-  exact_responses: "on",
   grpc_idle_timeout: 1000,
   grpc_max_message_bytes: 4_194_304,
   methods: ["GET"],

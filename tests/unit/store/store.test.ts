@@ -7,6 +7,7 @@ import { undoOf } from "../../../src/model/undo.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { type Application, applicationRecord } from "../../../src/model/application.ts";
+import type { Listener } from "../../../src/model/listener.ts";
 import { type Plugin, pluginInput } from "../../../src/model/plugin.ts";
 import type { Service } from "../../../src/model/service.ts";
 import { type User, userRecord } from "../../../src/model/user.ts";
@@ -313,6 +314,78 @@ describe("documents of an older program", () => {
     const row = fixture.store.with((context) => new RevisionTable(context)).get(2);
     expect(row?.change).toEqual(change);
     expect(row?.undo).toEqual({ services: undo.services, settings });
+  });
+
+  test("get the present engines, in history and applications too, and users are notified once", () => {
+    using dir = temporaryDirectory();
+    const [http] = firstCommit.change.listeners.upserts;
+    if (http === undefined) throw new Error("no listener");
+    const listener = (port: number, fields: Partial<Listener>): Listener => ({
+      ...http,
+      ...fields,
+      id: Bun.randomUUIDv7(),
+      name: `l${port}`,
+      port,
+    });
+    const limited = listener(1001, { engine: "sluice", max_connections: 9 });
+    const full = listener(1002, { engine: "sluice" });
+    const both = listener(1003, { engine: "sluice", protocol: "https" });
+    const standard = listener(1004, { engine: "bun" });
+    const route = routeOf("r", null);
+    const { id, created_at, updated_at, ...fields } = route;
+    const application: Application = {
+      ...decode(applicationRecord, {
+        name: "shop",
+        domains: ["shop.test"],
+        parts: [{ role: "route", route_id: id, fields }],
+      }),
+      id: Bun.randomUUIDv7(),
+      created_at,
+      updated_at,
+    };
+    const change = {
+      listeners: upsert(limited, full, both, standard),
+      routes: upsert(route),
+      applications: upsert(application),
+    };
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(commitOf(2, change));
+      expect(fixture.store.notices).toEqual([]);
+    }
+    const set = (port: number, engine: string, isBoth: boolean) =>
+      `UPDATE listeners SET document = json_set(document, '$.engine', '${engine}', '$.shared_engines', json('${isBoth}'))
+       WHERE document ->> 'port' = ${port}`;
+    const exact = `replace(%, '"strip_path":', '"exact_responses":"on","strip_path":')`;
+    edit(dir.path, [
+      ...[8080, 8443, 1001, 1004].map((port) => set(port, "standard", false)),
+      set(1002, "full", false),
+      set(1003, "standard", true),
+      `UPDATE routes SET document = json_set(document, '$.exact_responses', 'on')`,
+      `UPDATE applications SET document = ${exact.replace("%", "document")}`,
+      `UPDATE revisions SET change = replace(replace(${exact.replace("%", "change")},
+         '"engine":"sluice"', '"engine":"full","shared_engines":false'), '"engine":"bun"', '"engine":"standard","shared_engines":false')`,
+      "PRAGMA user_version = 11",
+    ]);
+    {
+      using fixture = openStore(dir.path);
+      expect(fixture.store.notices).toEqual([expect.stringContaining('"full"')]);
+      const { config } = fixture.store.load();
+      const engines = [...config.listeners.values()].map(({ port, engine }) => `${port} ${engine}`);
+      expect(engines).toEqual([
+        ...[8080, 8443].map((port) => `${port} bun`),
+        ...[1001, 1002, 1003].map((port) => `${port} sluice`),
+        "1004 bun",
+      ]);
+      expect(config.listeners.get(both.id)).toEqual(both);
+      expect([...config.routes.values()]).toEqual([route]);
+      expect([...config.applications.values()]).toEqual([application]);
+      const row = fixture.store.with((context) => new RevisionTable(context)).get(2);
+      expect(row?.change).toEqual(change);
+    }
+    using again = openStore(dir.path);
+    expect(again.store.notices).toEqual([]);
   });
 
   test("keep statistics under their current names", () => {

@@ -187,7 +187,7 @@ describe("a default that depends on another field", () => {
     besideValues(listener, { ...values }).properties?.["max_header_bytes"]?.default;
 
   test("is shown and sent beside the values that it depends on", () => {
-    expect([initial({}), initial({ engine: "full" })]).toEqual([16_384, 16_384]);
+    expect([initial({}), initial({ engine: "bun" })]).toEqual([16_384, 16_384]);
     expect(initial({ engine: "sluice" })).toBe(32_768);
     expect(toValues({})).toMatchObject({ max_header_bytes: 16_384 });
     expect(toValues({ engine: "sluice" })).toMatchObject({ max_header_bytes: 32_768 });
@@ -202,11 +202,11 @@ describe("a default that depends on another field", () => {
     const after = { ...before, engine: "sluice" };
     expect(movedDefaults(listener, before, after)).toEqual([["max_header_bytes", 32_768]]);
     const back = { ...toValues(after), max_header_bytes: 32_768 };
-    expect(movedDefaults(listener, back, { ...back, engine: "full" })).toEqual([
+    expect(movedDefaults(listener, back, { ...back, engine: "bun" })).toEqual([
       ["max_header_bytes", 16_384],
     ]);
     const own = { max_header_bytes: 4096 };
     expect(movedDefaults(listener, { ...before, ...own }, { ...after, ...own })).toEqual([]);
-    expect(movedDefaults(listener, before, { ...before, engine: "full" })).toEqual([]);
+    expect(movedDefaults(listener, before, { ...before, engine: "bun" })).toEqual([]);
   });
 });

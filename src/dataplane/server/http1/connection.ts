@@ -3,7 +3,7 @@ import { EMPTY_BLOCK } from "../../../http/header-block.ts";
 import { partOf } from "../../buffer-release.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
-import type { ClientSocket } from "../../listener/loopback-tunnel.ts";
+import type { ClientSocket } from "../../listener/client-socket.ts";
 import type { SwitchedClient } from "../client-stream.ts";
 import { Http2Connection } from "../http2/connection.ts";
 import { beginsWithPreface } from "../http2/frames.ts";

@@ -207,6 +207,8 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   sendHead(stream: Http2Stream, head: OutgoingHead, { length, isLast }: HeadEnd): void {
     this.#beginBlock();
     blocks.head(head, length, altSvcLine(this.#owner.listener()));
+    // Trailers may follow a body.
+    if (head.trailer != null && !isLast) blocks.pairs([["trailer", head.trailer]]);
     this.output.headers(stream.id, blocks.block, isLast);
   }
 

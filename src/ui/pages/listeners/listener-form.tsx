@@ -20,12 +20,7 @@ export function ListenerForm(start: FormStart<Read<"listeners">>) {
         listener !== null && <DisconnectWarning state={state} listener={listener} />
       }
       after={({ form }) => ({
-        engine: listener !== null && (form.isDirty("engine") || form.isDirty("shared_engines")) && (
-          <ReopenWarning />
-        ),
-        clients: form.values["client_auth"] !== "none" &&
-          form.values["http2"] === true &&
-          form.values["engine"] === "standard" && <Http2Warning />,
+        engine: listener !== null && form.isDirty("engine") && <ReopenWarning />,
       })}
     />
   );
@@ -34,13 +29,6 @@ export function ListenerForm(start: FormStart<Read<"listeners">>) {
 const ReopenWarning = () => (
   <Alert color="yellow" title="The listener is opened again">
     Saving closes the idle connections of this listener; requests in progress end normally.
-  </Alert>
-);
-
-const Http2Warning = () => (
-  <Alert color="yellow" title="HTTP/2 must be off">
-    With client certificates, the standard engine supports HTTP/1.1 only: turn HTTP/2 off above, or
-    use the full engine.
   </Alert>
 );
 

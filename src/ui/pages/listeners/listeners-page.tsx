@@ -48,23 +48,17 @@ function ListenerList() {
 }
 
 function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
-  const { protocol, http2, http3, client_auth, proxy_protocol, engine, shared_engines } = listener;
-  const versions = [
-    "HTTP/1.1",
-    http2 && engine !== "sluice" ? "HTTP/2" : "",
-    http3 ? "HTTP/3" : "",
-  ];
+  const { protocol, http2, http3, client_auth, proxy_protocol, engine } = listener;
+  const versions = ["HTTP/1.1", http2 ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
   return (
     <Group gap={6}>
       <Text size="sm" component="span">
         {protocol === "https" ? "TLS, " : "plain, "}
         {versions.filter((version) => version !== "").join(", ")}
       </Text>
-      {(engine !== "standard" || shared_engines) && (
-        <Badge size="xs" variant="light" color="gray" tt="none">
-          {shared_engines ? "both engines" : `${engine} engine`}
-        </Badge>
-      )}
+      <Badge size="xs" variant="light" color="gray" tt="none">
+        engine {engine}
+      </Badge>
       {client_auth !== "none" && (
         <Badge size="xs" variant="light" color="gray" tt="none">
           client certificates

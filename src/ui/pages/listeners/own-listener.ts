@@ -9,7 +9,6 @@ const ENDPOINT_FIELDS = [
   "port",
   "protocol",
   "engine",
-  "shared_engines",
   "enabled",
   "client_auth",
   "proxy_protocol",

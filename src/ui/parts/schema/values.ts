@@ -11,7 +11,10 @@ export function besideValues(schema: JsonSchema, values: Document): JsonSchema {
   const usual = Object.fromEntries(members.map(([name, field]) => [name, field.default]));
   const given = { ...usual, ...values };
   const effective = members.map(([name, field]) => {
-    const own = field["x-defaults"]?.find(({ when }) => holds(when, given));
+    const own = field["x-defaults"]?.find(
+      ({ when = {}, unless }) =>
+        holds(when, given) && (unless === undefined || !holds(unless, given)),
+    );
     return [name, own === undefined ? field : { ...field, default: own.default }] as const;
   });
   return { ...schema, properties: Object.fromEntries(effective) };
