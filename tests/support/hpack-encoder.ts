@@ -1,6 +1,6 @@
 // An encoder of header lists (RFC 7541) that uses all that there is: both tables, Huffman code, changes of the size; the caller chooses.
-import { CODE_LENGTHS } from "../../src/dataplane/server/http2/huffman.ts";
-import { STATIC_TABLE } from "../../src/dataplane/server/http2/static-table.ts";
+import { CODE_LENGTHS } from "../../src/dataplane/http2/huffman.ts";
+import { STATIC_TABLE } from "../../src/dataplane/http2/static-table.ts";
 
 export interface EncodedField {
   readonly name: string;

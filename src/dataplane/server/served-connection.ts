@@ -1,6 +1,7 @@
 // The contract between a listener of our engine and what serves its connections; knows no protocol.
 import type { Listener } from "../../model/listener.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+import type { ErrorEnd } from "../http2/frames.ts";
 import type { ClientSocket, SocketOwner } from "../listener/client-socket.ts";
 import type { StreamHandler } from "./bun-stream.ts";
 
@@ -13,9 +14,8 @@ export interface ConnectionBounds {
   readonly writeTimeout: number;
 }
 
-/** Why the gateway ends a connection of HTTP/2: a budget, heads, a client that does not read, or any other error. */
-export type Http2End =
-  "frames" | "resets" | "errors" | "refusals" | "heads" | "unread" | "protocol";
+/** Why the gateway ends a connection of HTTP/2: an error, or a client that does not read. */
+export type Http2End = ErrorEnd | "unread";
 
 /** What a connection needs of its listener. */
 export interface ConnectionOwner {

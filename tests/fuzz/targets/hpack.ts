@@ -1,7 +1,7 @@
 // Header lists of HTTP/2 in every form that RFC 7541 has: decoded as they were, and changed bytes are decoded or refused alike.
 import fc from "fast-check";
-import { ConnectionError } from "../../../src/dataplane/server/http2/frames.ts";
-import { HpackDecoder } from "../../../src/dataplane/server/http2/hpack-decoder.ts";
+import { ConnectionError } from "../../../src/dataplane/http2/frames.ts";
+import { HpackDecoder } from "../../../src/dataplane/http2/hpack-decoder.ts";
 import { type EncodedField, HpackEncoder } from "../../support/hpack-encoder.ts";
 import { edited, edits, type Edit } from "../bytes.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";

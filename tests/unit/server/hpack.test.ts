@@ -1,8 +1,8 @@
 // HPACK: all examples of RFC 7541 appendix C, what is no valid block, and what the gateway writes itself.
 import { describe, expect, test } from "bun:test";
 import { BlockWriter } from "../../../src/dataplane/server/http2/block-writer.ts";
-import { ConnectionError } from "../../../src/dataplane/server/http2/frames.ts";
-import { HpackDecoder } from "../../../src/dataplane/server/http2/hpack-decoder.ts";
+import { ConnectionError } from "../../../src/dataplane/http2/frames.ts";
+import { HpackDecoder } from "../../../src/dataplane/http2/hpack-decoder.ts";
 import { type EncodedField, HpackEncoder, integer, string } from "../../support/hpack-encoder.ts";
 
 type Field = readonly [name: string, value: string];

@@ -6,7 +6,7 @@ import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/client-socket.ts";
 import type { SwitchedClient } from "../client-stream.ts";
 import { Http2Connection } from "../http2/connection.ts";
-import { beginsWithPreface } from "../http2/frames.ts";
+import { beginsWithPreface } from "../../http2/frames.ts";
 import { PeerSocket, type SocketUser } from "../peer-socket.ts";
 import { altSvcLine, type ConnectionOwner, type ServedConnection } from "../served-connection.ts";
 import { ByteQueue } from "./byte-queue.ts";

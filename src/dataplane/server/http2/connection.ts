@@ -5,13 +5,14 @@ import type { OutgoingHead } from "../client-stream.ts";
 import type { PeerSocket, SocketUser } from "../peer-socket.ts";
 import { altSvcLine, type ConnectionOwner, type ServedConnection } from "../served-connection.ts";
 import { BlockWriter } from "./block-writer.ts";
-import { type BudgetName, ALLOWANCES, Budgets } from "./budgets.ts";
+import { type BudgetName, ALLOWANCES, Budgets } from "../../http2/budgets.ts";
 import { ClosedStreams } from "./closed-streams.ts";
-import { CODE, ConnectionError, FLAG, FRAME } from "./frames.ts";
-import { FrameOutput } from "./output.ts";
-import { type FramesConnection, PeerFrames } from "./peer-frames.ts";
-import { ReadyStreams } from "./priorities.ts";
-import { DEFAULT_WINDOW, MAX_WINDOW, sendSettings, windowOf } from "./settings.ts";
+import { CODE, ConnectionError, FLAG, FRAME } from "../../http2/frames.ts";
+import { FrameOutput } from "../../http2/output.ts";
+import { ClientFrames, type FramesConnection } from "./peer-frames.ts";
+import { ReadyStreams } from "../../http2/priorities.ts";
+import { DEFAULT_WINDOW, MAX_WINDOW, sendSettings } from "../../http2/settings.ts";
+import { settingsOf, windowOf } from "./settings.ts";
 import type { HeadEnd, Http2Stream } from "./stream.ts";
 
 /** What waits for the kernel besides bodies: heads and frames of the connection. More, and the client is not read from. */
@@ -35,6 +36,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   readonly streams = new Map<number, Http2Stream>();
   readonly output: FrameOutput;
   readonly maxStreams: number;
+  readonly maxBlockFrames = MAX_BLOCK_FRAMES;
   /** Of each stream, at its begin. */
   readonly receiveWindow: number;
   readonly budgets = new Budgets();
@@ -48,7 +50,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   isOver = false;
   isGoingAway = false;
   readonly #owner: ConnectionOwner;
-  readonly #frames: PeerFrames;
+  readonly #frames: ClientFrames;
   #isFirstBlock = true;
   #isSending = false;
   #idleSince: number;
@@ -70,11 +72,11 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
     this.maxStreams = maxStreams;
     this.receiveWindow = windowOf(maxStreams);
     this.output = new FrameOutput(socket, () => this.sendReady());
-    this.#frames = new PeerFrames(this, now);
+    this.#frames = new ClientFrames(this, now);
     this.#idleSince = now;
     this.#tickedAt = now;
     this.#goAwayAt = maxAge === 0 ? Number.POSITIVE_INFINITY : now + spread(maxAge);
-    sendSettings(this.output, { maxStreams, maxHeadBytes });
+    sendSettings(this.output, settingsOf({ maxStreams, maxHeadBytes }));
   }
 
   /** Requests in progress. */
@@ -89,6 +91,10 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   get maxHeadBytes(): number {
     return this.#owner.listener().max_header_bytes;
+  }
+
+  get maxBlockBytes(): number {
+    return 2 * this.maxHeadBytes + EXTRA_BLOCK_BYTES;
   }
 
   /** `buffered`: what the client has sent so far. */
@@ -385,5 +391,9 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   }
 }
 
+/** 256 KB need sixteen. */
+const MAX_BLOCK_FRAMES = 32;
+/** Of a list in Huffman code, and of names that lines of HTTP/1.1 do not have. */
+const EXTRA_BLOCK_BYTES = 16_384;
 /** A part of a body that is not worth a frame. */
 const SMALL_BYTES = 512;

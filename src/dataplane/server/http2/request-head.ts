@@ -6,7 +6,7 @@ import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import { failures, type ProxyError } from "../../error.ts";
-import { CODE, ConnectionError } from "./frames.ts";
+import { CODE, ConnectionError } from "../../http2/frames.ts";
 
 /** Length of a body that is not known. */
 export const UNKNOWN = -1;

@@ -1,7 +1,7 @@
 // The body of a streamed HTTP/2 response: its length, and when its source pauses; knows no frame.
 import type { BodyReader, BodyWriter } from "../client-stream.ts";
-import { CODE } from "./frames.ts";
-import type { SendQueue } from "./send-queue.ts";
+import { CODE } from "../../http2/frames.ts";
+import type { SendQueue } from "../../http2/send-queue.ts";
 
 /** The stream of a response. */
 export interface ResponseStream {

@@ -1,6 +1,6 @@
 // A stream of HTTP/2 that has become a tunnel (RFC 8441), as the socket of its client; knows no handshake and no frame of its own.
 import type { SwitchedClient, SwitchedSocket } from "../client-stream.ts";
-import { CODE } from "./frames.ts";
+import { CODE } from "../../http2/frames.ts";
 import type { ResponseConnection, ResponseStream } from "./response-body.ts";
 
 /** The stream of a tunnel. */

@@ -15,12 +15,12 @@ import type {
   SwitchedClient,
 } from "../client-stream.ts";
 import { switchedFields } from "../switched-fields.ts";
-import { CODE } from "./frames.ts";
-import type { Priority, ReadyList, ReadyStream } from "./priorities.ts";
+import { CODE } from "../../http2/frames.ts";
+import type { Priority, ReadyList, ReadyStream } from "../../http2/priorities.ts";
 import { Http2Body } from "./request-body.ts";
 import type { Http2Head } from "./request-head.ts";
 import { Http2Writer, type ResponseConnection } from "./response-body.ts";
-import { SendQueue } from "./send-queue.ts";
+import { SendQueue } from "../../http2/send-queue.ts";
 import { StreamSocket, type TunnelStream } from "./stream-socket.ts";
 
 /** What follows the fields of a head. */

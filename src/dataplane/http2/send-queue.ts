@@ -1,5 +1,5 @@
-// What waits to be sent of one response body, as far as the client's window allows; knows no response.
-import { bufferRelease, releaseBuffers } from "../../buffer-release.ts";
+// What waits to be sent of one body, as far as the window of the peer allows; knows no message.
+import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
 import { FLAG, FRAME, MAX_PAYLOAD } from "./frames.ts";
 import type { FrameOutput } from "./output.ts";
 
@@ -8,7 +8,7 @@ export class SendQueue {
   size = 0;
   /** No more follow. */
   isEnded = false;
-  /** What the client still takes of this stream; below 0 after it has lowered its setting (RFC 9113 section 6.9.2). */
+  /** What the peer still takes of this stream; below 0 after the peer has lowered its setting (RFC 9113 section 6.9.2). */
   window: number;
   #pieces: Uint8Array[] = [];
   /** Of the first piece. */

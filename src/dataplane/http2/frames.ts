@@ -1,6 +1,5 @@
 // The frames of HTTP/2 and their error codes (RFC 9113 sections 6 and 7), and bytes as frames; knows no stream.
-import { partOf } from "../../buffer-release.ts";
-import type { Http2End } from "../served-connection.ts";
+import { partOf } from "../buffer-release.ts";
 
 export const FRAME = {
   data: 0,
@@ -45,7 +44,7 @@ export const HEAD_BYTES = 9;
 /** SETTINGS_MAX_FRAME_SIZE of both sides: the least that there is (RFC 9113 section 6.5.2). */
 export const MAX_PAYLOAD = 16_384;
 /** RFC 9113 section 3.4. */
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /** Whether the bytes are the preface, as far as they go. */
 export function beginsWithPreface(bytes: Buffer): boolean {
@@ -53,12 +52,15 @@ export function beginsWithPreface(bytes: Buffer): boolean {
   return bytes.subarray(0, size).equals(PREFACE.subarray(0, size));
 }
 
+/** Why a connection ends with an error: a budget, heads, or any other. */
+export type ErrorEnd = "frames" | "resets" | "errors" | "refusals" | "heads" | "protocol";
+
 /** Ends the connection (RFC 9113 section 5.4.1). */
 export class ConnectionError extends Error {
   readonly code: number;
-  readonly end: Http2End;
+  readonly end: ErrorEnd;
 
-  constructor(code: number, message: string, end: Http2End = "protocol") {
+  constructor(code: number, message: string, end: ErrorEnd = "protocol") {
     super(message);
     this.code = code;
     this.end = end;
@@ -75,9 +77,12 @@ export interface Frame {
   readonly end: number;
 }
 
-/** Reads the preface and frames, however their bytes arrive. */
+const EMPTY = Buffer.alloc(0);
+
+/** Reads frames, however their bytes arrive. */
 export class FrameReader {
   readonly #onFrame: (frame: Frame) => void;
+  readonly #preface: Buffer;
   #prefaceBytes = 0;
   #isFirst = true;
   /** A frame that has not arrived completely. */
@@ -87,13 +92,15 @@ export class FrameReader {
     type: 0,
     flags: 0,
     stream: 0,
-    bytes: PREFACE,
+    bytes: EMPTY,
     start: 0,
     end: 0,
   };
 
-  constructor(onFrame: (frame: Frame) => void) {
+  /** `preface`: precedes the frames; empty: nothing does. */
+  constructor(onFrame: (frame: Frame) => void, preface: Buffer) {
     this.#onFrame = onFrame;
+    this.#preface = preface;
   }
 
   /** Whether the preface and the first SETTINGS have arrived. */
@@ -109,7 +116,7 @@ export class FrameReader {
 
   /** Throws ConnectionError. `isOver`: whether the rest is to be dropped. */
   push(chunk: Buffer, isOver: () => boolean): void {
-    let at = this.#prefaceBytes < PREFACE.length ? this.#readPreface(chunk) : 0;
+    let at = this.#prefaceBytes < this.#preface.length ? this.#readPreface(chunk) : 0;
     if (this.#partial !== null) at = this.#complete(chunk, at);
     while (chunk.length - at >= HEAD_BYTES && !isOver()) {
       const size = HEAD_BYTES + this.#payloadAt(chunk, at);
@@ -121,9 +128,10 @@ export class FrameReader {
   }
 
   #readPreface(chunk: Buffer): number {
+    const preface = this.#preface;
     let at = 0;
-    while (at < chunk.length && this.#prefaceBytes < PREFACE.length) {
-      if (chunk[at++] !== PREFACE[this.#prefaceBytes++])
+    while (at < chunk.length && this.#prefaceBytes < preface.length) {
+      if (chunk[at++] !== preface[this.#prefaceBytes++])
         throw new ConnectionError(CODE.protocol, "the HTTP/2 preface is not valid");
     }
     return at;
@@ -145,7 +153,7 @@ export class FrameReader {
   /** The rest of the frame that is incomplete; returns where the next one begins. */
   #complete(chunk: Buffer, from: number): number {
     let at = from;
-    let partial = this.#partial ?? PREFACE;
+    let partial = this.#partial ?? EMPTY;
     if (this.#partialBytes < HEAD_BYTES) {
       at += this.#take(partial, chunk, { at, end: HEAD_BYTES });
       if (this.#partialBytes < HEAD_BYTES) return at;
@@ -194,6 +202,8 @@ export class FrameReader {
     frame.start = at + HEAD_BYTES;
     frame.end = end;
     this.#onFrame(frame);
+    // Its memory may be used otherwise from now on.
+    frame.bytes = EMPTY;
   }
 }
 

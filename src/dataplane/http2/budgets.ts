@@ -1,4 +1,4 @@
-// How much a client may send that costs the gateway more than itself: what fills again with time; knows no frame.
+// How much a peer may send that costs the gateway more than itself: what fills again with time; knows no frame.
 
 /** What a client may do so often at once, and how much more each second. */
 interface Allowance {

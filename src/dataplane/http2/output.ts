@@ -1,5 +1,4 @@
 // What the gateway sends on one HTTP/2 connection: all frames of a turn of the event loop in one write; knows no stream.
-import type { PeerSocket } from "../peer-socket.ts";
 import { FLAG, FRAME, HEAD_BYTES, MAX_PAYLOAD } from "./frames.ts";
 
 /**
@@ -36,19 +35,25 @@ function flushAll(): void {
   waiting.length = 0;
 }
 
+/** Where frames go. */
+interface FrameSink {
+  /** Writes the first bytes of a buffer that the caller uses again. */
+  writeCopy(bytes: Buffer, size: number): unknown;
+}
+
 export class FrameOutput {
   /** What belongs to the frame that was begun last. */
   bytes: Buffer | null = null;
   /** System calls for writing. */
   writes = 0;
-  readonly #socket: PeerSocket;
+  readonly #sink: FrameSink;
   readonly #onFlush: () => void;
   #size = 0;
   #isWaiting = false;
 
   /** `onFlush`: the end of the turn, when bodies may add their frames. */
-  constructor(socket: PeerSocket, onFlush: () => void) {
-    this.#socket = socket;
+  constructor(sink: FrameSink, onFlush: () => void) {
+    this.#sink = sink;
     this.#onFlush = onFlush;
   }
 
@@ -137,13 +142,13 @@ export class FrameOutput {
     this.send();
   }
 
-  /** Hands the frames to the socket. */
+  /** Hands the frames over. */
   send(): void {
     const { bytes } = this;
     if (bytes === null) return;
     if (this.#size > 0) {
       this.writes++;
-      this.#socket.writeCopy(bytes, this.#size);
+      this.#sink.writeCopy(bytes, this.#size);
     }
     this.#size = 0;
     this.bytes = null;
