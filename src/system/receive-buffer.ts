@@ -45,13 +45,23 @@ let libc: SocketOptions | undefined;
  */
 export function boundReceiveBuffer(socket: object): void {
   const fd = descriptorOf(socket);
-  if (fd < 0) return;
+  const microseconds = roundTripOf(fd);
+  if (microseconds === null || microseconds > NEAR_MICROSECONDS) return;
+  libc?.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(BOUND), BOUND.byteLength);
+}
+
+/** Whether the peer is near, as far as the system knows. */
+export const isNear = (socket: object): boolean =>
+  (roundTripOf(descriptorOf(socket)) ?? 0) <= NEAR_MICROSECONDS;
+
+/** Microseconds; null: the system does not know. */
+function roundTripOf(fd: number): number | null {
+  if (fd < 0) return null;
   libc ??= openSocketOptions();
-  if (libc === null) return;
+  if (libc === null) return null;
   infoSize[0] = INFO_BYTES;
   const isKnown = libc.getsockopt(fd, IPPROTO_TCP, TCP_INFO, ptr(info), ptr(infoSize)) === 0;
-  if (!isKnown || rtt.getUint32(RTT_OFFSET, true) > NEAR_MICROSECONDS) return;
-  libc.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(BOUND), BOUND.byteLength);
+  return isKnown ? rtt.getUint32(RTT_OFFSET, true) : null;
 }
 
 /** Less than this waits in the system for a peer that reads. */

@@ -287,7 +287,6 @@ export const WAYS_OUT: Readonly<Record<string, string>> = {
   "dialer/dialer.ts": "it decides about destinations for all others",
   "dataplane/upstream/dial.ts":
     "targets; names/resolved-name.ts decides about each address when its name is resolved, target-rules.ts about literal ones",
-  "dataplane/upstream/http2-session.ts": "it speaks HTTP/2 over a connection of connection.ts",
   "dataplane/stream/dial.ts": "targets of streams, with addresses decided on in the same places",
   "dataplane/stream/udp-session.ts": "the same for datagrams",
   "dataplane/stream/udp-port.ts": "it answers clients from the port that they sent to",

@@ -120,6 +120,14 @@ export class FrameOutput {
     this.bytes?.set(payload, at);
   }
 
+  /** What is no frame: the preface. */
+  raw(bytes: Uint8Array): void {
+    const into = this.#reserve(bytes.length);
+    into.set(bytes, this.#size);
+    this.#size += bytes.length;
+    this.schedule();
+  }
+
   /** HEADERS, and CONTINUATION where the block is long. */
   headers(stream: number, block: Buffer, isLast: boolean): void {
     const end = isLast ? FLAG.endStream : 0;

@@ -78,6 +78,8 @@ export abstract class PeerFrames<Stream extends SendingStream, Owner extends Fra
   protected readonly part = { start: 0, end: 0 };
   /** Frames that have arrived. */
   protected frames = 0;
+  /** The stream of the last one. */
+  currentStream = 0;
   /** The peer's window of a new stream. */
   window = DEFAULT_WINDOW;
   /** A header block whose end has not arrived. */
@@ -116,6 +118,7 @@ export abstract class PeerFrames<Stream extends SendingStream, Owner extends Fra
 
   #read(frame: Frame): void {
     this.frames++;
+    this.currentStream = frame.stream;
     const block = this.#block;
     if (block !== null && (frame.type !== FRAME.continuation || frame.stream !== block.stream))
       throw protocolError("an HTTP/2 header block is incomplete");

@@ -1,7 +1,12 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
 import type { Socket, SocketHandler } from "bun";
 import { isIP } from "node:net";
-import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
+import {
+  BEHIND_BYTES,
+  boundReceiveBuffer,
+  isNear,
+  unsentBytes,
+} from "../../system/receive-buffer.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { Address } from "../names/addresses.ts";
 import { Dial, type DialOwner, type SocketOwner } from "./dial.ts";
@@ -149,6 +154,20 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     return this.#hold(
       Buffer.from(bytes.buffer, bytes.byteOffset + written, bytes.byteLength - written),
     );
+  }
+
+  /** Writes the first bytes of a buffer that the caller uses again. As `write`. */
+  writeCopy(bytes: Buffer, size: number): boolean {
+    const socket = this.#socket;
+    const written = socket === null || this.#held !== null ? 0 : socket.write(bytes, 0, size);
+    if (written === size) return true;
+    if (written < 0) return false;
+    return this.#hold(Buffer.from(bytes.subarray(written, size)));
+  }
+
+  /** Whether the target is within a few milliseconds. */
+  get isNear(): boolean {
+    return this.#socket === null || isNear(this.#socket);
   }
 
   /** Whether the target does not keep up with what is written. Asks the system: only for long pieces. */

@@ -1,32 +1,18 @@
 // One request and its response on a stream of an HTTP/2 session; knows no client and no route.
-import type { ClientHttp2Stream } from "node:http2";
 import type { FieldPairs } from "../../http/fields.ts";
 import { failures, type ProxyError } from "../error.ts";
-import {
-  InterimResponses,
-  RequestSyntaxError,
-  requestFields,
-  responseFields,
-  responseHead,
-  sentTrailers,
-  trailerFields,
-} from "./http2-head.ts";
+import { CODE } from "../http2/frames.ts";
+import { InterimResponses, RequestSyntaxError, type ResponseList } from "./http2-head.ts";
 import type { SessionPool } from "./http2-pool.ts";
-import type { SessionUser, UpstreamSession } from "./http2-session.ts";
+import type { UpstreamSession } from "./http2-session.ts";
+import type { UpstreamStream } from "./http2-stream.ts";
+import type { SessionEnd, SessionUser } from "./http2-user.ts";
 import type { BodySink, RequestBody } from "./request-body.ts";
-import type { ResponseHead } from "./response-head.ts";
-import type { HeadCache } from "./response-head.ts";
+import type { HeadCache, ResponseHead } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ExchangeOwner, UpstreamExchange, UpstreamTransport } from "./transport.ts";
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
-
-/** RFC 9113 section 7. */
-const NO_ERROR = 0;
-const REFUSED_STREAM = 7;
-const CANCEL = 8;
-const HTTP_1_1_REQUIRED = 13;
-const END_STREAM = 1;
 
 /**
  * How often a request is sent again, to the same target, because it was refused. Targets that end sessions by age do so one by
@@ -50,13 +36,12 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   readonly #owner: ExchangeOwner;
   readonly #body: RequestBody | null;
   #session: UpstreamSession | null = null;
-  #stream: ClientHttp2Stream | null = null;
+  #stream: UpstreamStream | null = null;
   #phase: Phase = "connecting";
   #deadline = 0;
   #head: ResponseHead | null = null;
   /** Bytes that Content-Length announces and that have not arrived; -1: unknown. */
   #remaining = -1;
-  #bodyIsSent: boolean;
   #refusals = 0;
   readonly #interims = new InterimResponses();
   /** The session was idle when this request joined: the target may have been about to close it. */
@@ -69,7 +54,6 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
     this.#options = options;
     this.#owner = options.owner;
     this.#body = options.owner.body;
-    this.#bodyIsSent = this.#body === null;
   }
 
   start(now: number): void {
@@ -82,7 +66,7 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
     this.#deadline = after(this.#now, this.#owner.timeouts.connect);
     const session = this.#options.pool.acquire(this, isFresh);
     this.#session = session;
-    this.#wasIdle = session.isReady && session.streams === 1;
+    this.#wasIdle = session.isReady && session.load === 1;
     if (session.isReady) this.#send(session);
   }
 
@@ -99,94 +83,46 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   }
 
   #send(session: UpstreamSession): void {
+    if (!session.hasRoom) return session.awaitRoom(this);
     this.#phase = "sending";
-    let stream: ClientHttp2Stream;
+    const body = this.#body;
     try {
-      const fields = requestFields(this.#owner.requestHead(), session.scheme);
-      const body = this.#body;
-      const waitForTrailers = body?.mayHaveTrailers === true;
-      stream = session.request(fields, { endStream: body === null, waitForTrailers });
-      if (waitForTrailers)
-        stream.on("wantTrailers", () => this.#sendTrailers(stream, body.trailers));
+      this.#stream = session.open(this, this.#owner.requestHead(), body === null);
     } catch (error) {
-      this.#fail(
+      return this.#fail(
         error instanceof RequestSyntaxError
           ? failures.badRequest(error.message)
-          : { ...failures.internal(error) },
+          : failures.internal(error),
       );
-      return;
     }
     this.isSent = true;
     this.#sentAt = this.#now;
-    this.#stream = stream;
-    this.#listen(stream);
-    if (this.#body === null) this.#awaitResponse();
-    else {
-      this.#deadline = after(this.#now, this.#owner.timeouts.write);
-      this.#body.sendTo(null, this, (error) => this.#bodyEnded(stream, error));
-    }
+    if (body === null) return this.#awaitResponse();
+    this.#deadline = after(this.#now, this.#owner.timeouts.write);
+    this.#sendBody(body, this.#stream);
   }
 
-  #listen(stream: ClientHttp2Stream): void {
-    // The last argument holds names and values in turn, with every repeated field.
-    const on = (event: string, run: (fields: string[], flags: number) => void) =>
-      stream.on(event as "headers", (_fields, flags: number, raw?: string[]) =>
-        this.#receive(stream, () => run(raw ?? [], flags)),
-      );
-    on("headers", (fields) => this.#interim(fields));
-    on("response", (fields, flags) => this.#finalHead(stream, fields, flags));
-    on("trailers", (fields, flags) => this.#trailers(fields, flags));
-    stream.on("data", (chunk: Buffer) => this.#receive(stream, () => this.#content(stream, chunk)));
-    stream.on("end", () => this.#receive(stream, () => this.#ended(stream)));
-    const onBroken = () => {
-      if (stream === this.#stream) this.#broken(stream);
-    };
-    stream.on("error", onBroken);
-    stream.on("close", onBroken);
-  }
-
-  /** Runs the handler of an event of the current stream. */
-  #receive(stream: ClientHttp2Stream, run: () => void): void {
-    if (stream !== this.#stream || this.#phase === "done") return;
-    this.#owner.request.receivedAt = performance.now();
-    try {
-      run();
-    } catch (error) {
-      this.refuse(error);
-    }
+  /** A method of its own: inlined, its closure would be allocated for each request. */
+  #sendBody(body: RequestBody, stream: UpstreamStream): void {
+    body.sendTo(null, this, (error) => this.#bodyEnded(stream, error));
   }
 
   // The request body.
 
-  write(bytes: Uint8Array, isLast: boolean): boolean {
+  write(bytes: Uint8Array): boolean {
     const stream = this.#stream;
-    const done = () => {
-      if (stream === this.#stream) this.#body?.drained();
-    };
-    // The client's bytes are valid until `drained` only.
-    if (isLast) stream?.end(bytes, done);
-    else stream?.write(bytes, done);
-    return false;
+    return stream === null || stream.write(bytes);
   }
 
-  #bodyEnded(stream: ClientHttp2Stream, error: ProxyError | null): void {
+  onDrained(): void {
+    this.#body?.drained();
+  }
+
+  #bodyEnded(stream: UpstreamStream, error: ProxyError | null): void {
     if (this.#phase === "done" || stream !== this.#stream) return;
-    if (error !== null) {
-      this.#fail(error);
-      return;
-    }
-    this.#bodyIsSent = true;
-    if (!stream.writableEnded) stream.end();
+    if (error !== null) return this.#fail(error);
+    stream.end(this.#body?.trailers ?? NO_TRAILERS);
     if (this.#phase === "sending") this.#awaitResponse();
-  }
-
-  /** Once the body has gone out, of which they are the end. */
-  #sendTrailers(stream: ClientHttp2Stream, trailers: FieldPairs): void {
-    try {
-      stream.sendTrailers(sentTrailers(trailers));
-    } catch {
-      if (stream === this.#stream) this.#fail(failures.badRequest("a trailer is not valid"));
-    }
   }
 
   #awaitResponse(): void {
@@ -196,116 +132,130 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
 
   // The response.
 
-  #interim(raw: readonly string[]): void {
-    const { status, pairs } = this.#interims.read(raw);
-    if (status !== 100) this.#owner.onInterim?.(status, pairs);
+  onFields(list: ResponseList, isLast: boolean): void {
+    const stream = this.#stream;
+    if (stream === null || this.#phase === "done") return;
+    this.#received();
+    if (this.#phase === "reading") return this.#lastFields(stream, list, isLast);
+    list.checkHead();
+    if (list.status < 200) return this.#interim(list, isLast);
+    this.#finalHead(list);
+    if (isLast) stream.ended(NO_TRAILERS);
   }
 
-  #finalHead(stream: ClientHttp2Stream, raw: readonly string[], flags: number): void {
+  #received(): void {
+    this.#owner.request.receivedAt = this.#session?.receivedAt ?? performance.now();
+  }
+
+  #interim(list: ResponseList, isLast: boolean): void {
+    this.#interims.check(list);
+    if (isLast) throw new ResponseSyntaxError("the target sent an interim response alone");
+    if (list.status !== 100) this.#owner.onInterim?.(list.status, list.pairs);
+  }
+
+  #finalHead(list: ResponseList): void {
     const { upstreamMethod, generation } = this.#owner.request;
-    const fields = responseFields(raw);
-    if (fields.bytes > generation.maxResponseHeadBytes) {
-      this.#fail(failures.headTooLong);
-      return;
-    }
-    const isHead = upstreamMethod === "HEAD";
-    const head = responseHead(fields, isHead, this.#options.heads);
+    if (list.isTooLong || list.bytes > generation.maxResponseHeadBytes)
+      return this.#fail(failures.headTooLong);
+    const head = list.head(upstreamMethod === "HEAD", this.#options.heads);
     if (head.framing === "length") this.#remaining = head.length;
-    if ((flags & END_STREAM) !== 0 && this.#remaining > 0)
-      throw new ResponseSyntaxError("the target sent less than its Content-Length");
     this.#head = head;
     this.#phase = "reading";
     this.#deadline = after(this.#now, this.#owner.timeouts.read);
     this.#owner.onHead(head);
-    if (stream === this.#stream && !this.#isComplete(stream)) this.#owner.onWaiting();
   }
 
-  #content(stream: ClientHttp2Stream, chunk: Buffer): void {
-    if (this.#phase !== "reading") return;
+  #lastFields(stream: UpstreamStream, list: ResponseList, isLast: boolean): void {
+    const trailers = list.trailers();
+    if (!isLast)
+      throw new ResponseSyntaxError("the target sent trailers that do not end the response");
+    stream.ended(trailers);
+  }
+
+  onContent(piece: Buffer): void {
+    if (this.#phase === "done") return;
+    this.#received();
+    if (this.#phase !== "reading")
+      throw new ResponseSyntaxError("the target sent content before its head");
     this.#deadline = after(this.#now, this.#owner.timeouts.read);
     if (this.#head?.framing === "none")
       throw new ResponseSyntaxError("the target sent content where there is none");
     if (this.#remaining >= 0) {
-      if (chunk.length > this.#remaining)
+      if (piece.length > this.#remaining)
         throw new ResponseSyntaxError("the target sent more than its Content-Length");
-      this.#remaining -= chunk.length;
+      this.#remaining -= piece.length;
     }
-    this.#owner.onContent(chunk);
-    if (stream === this.#stream && !this.#isComplete(stream)) this.#owner.onWaiting();
+    this.#owner.onContent(piece);
   }
 
-  #trailers(raw: readonly string[], flags: number): void {
-    if ((flags & END_STREAM) === 0)
-      throw new ResponseSyntaxError("the target sent trailers that do not end the response");
-    const trailers = trailerFields(raw);
-    if (trailers.length > 0) this.#owner.onTrailers?.(trailers);
+  onWaiting(): void {
+    if (this.#phase === "reading") this.#owner.onWaiting();
   }
 
-  /** Whether the target has sent the whole response; some of it may not be read yet. */
-  #isComplete(stream: ClientHttp2Stream): boolean {
-    return this.#session?.isEnded(stream) === true;
-  }
-
-  /** Node:http2 ends streams also when they are reset: `close` follows then. */
-  #ended(stream: ClientHttp2Stream): void {
-    if (this.#phase !== "reading" || !this.#isComplete(stream)) return;
+  onEnd(trailers: FieldPairs): void {
+    if (this.#phase === "done") return;
+    // Bun's server ends a stream that it resets.
+    if (this.#phase !== "reading") return this.#fail(failures.streamReset);
     if (this.#remaining > 0)
       throw new ResponseSyntaxError("the target sent less than its Content-Length");
+    if (trailers.length > 0) this.#owner.onTrailers?.(trailers);
     this.#owner.onFinished();
-    if (!this.#bodyIsSent) this.#body?.cancel();
-    this.#release(this.#bodyIsSent);
+    if (this.#stream?.isLocalEnded !== true) this.#body?.cancel();
+    this.#release(CODE.cancel);
   }
 
   // Failures.
 
-  /** The stream was reset, or refused by GOAWAY. */
-  #broken(stream: ClientHttp2Stream): void {
+  onReset(code: number): void {
     if (this.#phase === "done") return;
-    const code = stream.rstCode ?? NO_ERROR;
-    if (this.#isRefused()) this.#refused(MAX_GOAWAYS);
+    // The target needs no more of the request, and its response waits for the client.
+    if (this.#phase === "reading" && this.#stream?.isRemoteEnded === true) this.#body?.cancel();
     else if (this.#phase === "reading") this.#fail(failures.incomplete);
-    else if (code === REFUSED_STREAM) this.#refused(MAX_REFUSALS);
-    else if (code === HTTP_1_1_REQUIRED) this.#fail(failures.noHttp2);
+    else if (code === CODE.refusedStream) this.#refused(MAX_REFUSALS);
+    else if (code === CODE.http11Required) this.#fail(failures.noHttp2);
     else this.#fail(failures.streamReset);
+  }
+
+  onRefused(): void {
+    this.#refused(MAX_GOAWAYS);
   }
 
   /** The target has not processed the request and never will (RFC 9113 section 8.7): another session may. */
   #refused(most: number): void {
     const isRepeatable = this.#body === null || this.#body.isRepeatable;
-    if (this.#phase === "reading" || !isRepeatable || ++this.#refusals > most) {
-      this.#fail(failures.streamRefused);
-      return;
-    }
-    if (!this.#bodyIsSent) this.#body?.cancel();
+    if (this.#phase === "reading" || !isRepeatable || ++this.#refusals > most)
+      return this.#fail(failures.streamRefused);
+    if (this.#body !== null && this.#stream?.isLocalEnded !== true) this.#body.cancel();
     this.#leave();
-    this.#bodyIsSent = this.#body === null;
     this.#join(true);
   }
 
-  onSessionEnded(error: ProxyError | null, isFirst: boolean): void {
-    if (this.#phase === "done") return;
-    if (this.#isRefused()) {
-      this.#refused(MAX_GOAWAYS);
-      return;
-    }
-    const failure = error ?? this.#failureOfSession();
+  onSessionEnded({ error, cause, isFirst }: SessionEnd): void {
+    // A complete response that the client has not read yet.
+    if (this.#phase === "done" || this.#stream?.isRemoteEnded === true) return;
+    const failure = error ?? { ...this.#failureOfSession(), cause };
     this.#fail(isFirst ? failure : { ...failure, isRepeated: true });
-  }
-
-  #isRefused(): boolean {
-    return this.#stream !== null && this.#session?.isRefused(this.#stream) === true;
   }
 
   #failureOfSession(): ProxyError {
     if (this.#phase === "connecting") return failures.refused();
     if (this.#phase === "reading") return failures.incomplete;
-    const isSilent = (this.#session?.receivedAt ?? 0) <= this.#sentAt;
+    const isSilent = (this.#session?.heardAt ?? 0) <= this.#sentAt;
     return this.#wasIdle && isSilent ? failures.closedKept : failures.closedEarly;
   }
 
   refuse(error: unknown): void {
-    if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
-    else this.#fail(failures.internal(error));
+    this.onBroken(error, CODE.cancel);
+  }
+
+  onBroken(error: unknown, code: number): void {
+    if (this.#phase === "done") return;
+    const failure =
+      error instanceof ResponseSyntaxError
+        ? failures.protocol(error.message)
+        : failures.internal(error);
+    this.#end(code);
+    this.#owner.onFailed(failure);
   }
 
   #fail(error: ProxyError): void {
@@ -315,27 +265,27 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   }
 
   abort(): void {
+    this.#end(CODE.cancel);
+  }
+
+  #end(code: number): void {
     if (this.#phase === "done") return;
     // An unread body goes with the next attempt.
     if (this.isSent) this.#body?.cancel();
-    this.#release(false);
+    this.#release(code);
   }
 
-  #release(isWhole: boolean): void {
+  /** `code`: of a stream that is not complete. */
+  #release(code: number): void {
     this.#phase = "done";
-    const stream = this.#stream;
-    if (!isWhole && stream !== null && !stream.destroyed) {
-      this.#session?.countReset();
-      // The code must be there before, because Bun resets with NO_ERROR otherwise.
-      (stream as { rstCode: number }).rstCode = CANCEL;
-      // Without an error Bun ends the body first: the target would take a broken request as complete.
-      stream.destroy(new Error("the exchange was aborted"));
-    }
+    if (this.#stream !== null) this.#session?.close(this.#stream, code);
     this.#leave();
   }
 
   #leave(): void {
-    this.#session?.leave(this, this.#stream);
+    this.#stream?.detach();
+    if (this.#stream !== null) this.#session?.forget(this.#stream);
+    this.#session?.leave(this);
     this.#session = null;
     this.#stream = null;
   }
@@ -363,7 +313,7 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   /** A session on which nothing arrived since may be dead: later requests use another one. */
   #timedOut(error: ProxyError): void {
     const session = this.#session;
-    if (session !== null && session.receivedAt <= this.#sentAt) session.retire();
+    if (session !== null && session.heardAt <= this.#sentAt) session.retire();
     this.#fail(error);
   }
 
@@ -396,5 +346,7 @@ export class Http2Transport implements UpstreamTransport {
     return new Http2Exchange({ pool: this.#pool, owner, heads: this.#heads, isFresh });
   }
 }
+
+const NO_TRAILERS: FieldPairs = [];
 
 const after = (now: number, ms: number) => (ms === 0 ? Number.POSITIVE_INFINITY : now + ms);

@@ -1,95 +1,182 @@
-// Translates heads between HTTP/1.1 text and HTTP/2 fields, strictly (RFC 9113 section 8); knows no stream.
+// Translates heads between HTTP/1.1 text and header blocks of HTTP/2, strictly (RFC 9113 section 8); knows no stream.
+import type { FieldPairs } from "../../http/fields.ts";
 import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
-import type { FieldPairs } from "../../http/fields.ts";
-import { type ResponseHead, valueBetween } from "./response-head.ts";
-import type { HeadCache } from "./response-head.ts";
+import { FieldWriter, literal, nameOf } from "../http2/field-writer.ts";
+import { CODE, ConnectionError } from "../http2/frames.ts";
+import { type HeadCache, type ResponseHead, valueBetween } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 
-/** A lower-case token (RFC 9113 section 8.2.1). */
-const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-const NOT_IN_A_VALUE = /[\0\r\n]/;
 const NOT_IN_A_HEAD = /\0|\r(?!\n)|(?<!\r)\n/;
 const NOT_IN_A_TARGET = /[^!-~\x80-\xff]/;
 
 /** A request head that HTTP/2 cannot carry. */
 export class RequestSyntaxError extends Error {}
 
-/** Names and values in turn, as node:http2 takes them. */
-export type RawFields = string[];
-
-/** Lower-case names of recent requests; "" for fields of the connection, which HTTP/2 does not have. */
-const names = new Map<string, string>();
-const MAX_NAMES = 1000;
-const MAX_NAME_LENGTH = 64;
-
-function nameOf(text: string): string {
-  const known = names.get(text);
-  if (known !== undefined) return known;
-  const lower = text.toLowerCase();
-  if (!NAME.test(lower)) throw new RequestSyntaxError("a request header field is not valid");
-  const name = CONNECTION_FIELDS.has(lower) || lower === "te" ? "" : lower;
-  if (names.size >= MAX_NAMES) names.clear();
-  if (text.length <= MAX_NAME_LENGTH) names.set(text, name);
-  return name;
-}
-
-/** The HTTP/2 fields of a request head in HTTP/1.1 text, whose framing they leave out. */
-export function requestFields(text: string, scheme: string): RawFields {
-  const lineEnd = text.indexOf("\r\n");
-  const methodEnd = text.indexOf(" ");
-  const targetEnd = lineEnd - VERSION.length;
-  const target = text.slice(methodEnd + 1, targetEnd);
-  if (methodEnd <= 0 || !text.startsWith(VERSION, targetEnd) || NOT_IN_A_TARGET.test(target))
-    throw new RequestSyntaxError("the request target is not valid");
-  if (NOT_IN_A_HEAD.test(text)) throw new RequestSyntaxError("a request header field is not valid");
-  const method = text.slice(0, methodEnd);
-  const fields = [":method", method, ":scheme", scheme, ":authority", "", ":path", target];
-  for (let at = lineEnd + 2; at < text.length - 2;) {
-    const end = text.indexOf("\r\n", at);
-    const colon = text.indexOf(":", at);
-    if (colon < 0 || colon > end)
-      throw new RequestSyntaxError("a request header field is not valid");
-    const name = nameOf(text.slice(at, colon));
-    const value = valueBetween(text, colon + 1, end);
-    at = end + 2;
-    if (name === "host") fields[AUTHORITY] = value;
-    else if (name !== "") fields.push(name, value);
-    // gRPC targets reject calls without it; the gateway reads the trailers of every response.
-    if (name === "content-type" && value.startsWith("application/grpc"))
-      fields.push("te", "trailers");
-  }
-  return fields;
-}
+const invalidField = () => new RequestSyntaxError("a request header field is not valid");
 
 const VERSION = " HTTP/1.1";
-/** Position of the value of `:authority`. */
-const AUTHORITY = 5;
+const METHOD = literal(":method");
+const SCHEME = literal(":scheme");
+const AUTHORITY = literal(":authority");
+const PATH = literal(":path");
+const TE = literal("te");
 
-/** The fields of a response or of an interim response. */
-export interface ResponseFields {
-  readonly status: number;
-  readonly pairs: FieldPairs;
-  /** As RFC 9113 section 6.5.2 counts them, without the 32 bytes for each field. */
-  readonly bytes: number;
-}
-
-/** Throws ResponseSyntaxError. */
-export function responseFields(raw: readonly string[]): ResponseFields {
-  let status = 0;
-  let bytes = 0;
-  const pairs: [string, string][] = [];
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = raw[index] ?? "";
-    const value = raw[index + 1] ?? "";
-    bytes += name.length + value.length + 4;
-    if (name === ":status" && status === 0 && pairs.length === 0 && /^[1-5]\d\d$/.test(value))
-      status = Number(value);
-    else pairs.push(checked(name, value));
+/** One for each thread: a block is sent before the next one is written. */
+export class RequestBlock extends FieldWriter {
+  /** The fields of a head in HTTP/1.1 text, whose framing they leave out. Throws RequestSyntaxError. */
+  request(text: string, scheme: string): void {
+    const lineEnd = text.indexOf("\r\n");
+    const methodEnd = text.indexOf(" ");
+    const targetEnd = lineEnd - VERSION.length;
+    const target = text.slice(methodEnd + 1, targetEnd);
+    if (methodEnd <= 0 || !text.startsWith(VERSION, targetEnd) || NOT_IN_A_TARGET.test(target))
+      throw new RequestSyntaxError("the request target is not valid");
+    if (NOT_IN_A_HEAD.test(text)) throw invalidField();
+    this.field(METHOD, text.slice(0, methodEnd));
+    this.field(SCHEME, scheme);
+    // RFC 9113 section 8.3: before all other fields.
+    this.#lines(text, lineEnd + 2, true);
+    this.field(PATH, target);
+    this.#lines(text, lineEnd + 2, false);
   }
-  if (status === 0) throw new ResponseSyntaxError("the target sent a response without a status");
-  return { status, pairs, bytes };
+
+  /** The fields, or Host alone, of which a head has one. */
+  #lines(text: string, from: number, isHost: boolean): void {
+    for (let at = from; at < text.length - 2;) {
+      const end = text.indexOf("\r\n", at);
+      const colon = text.indexOf(":", at);
+      if (colon < 0 || colon > end) throw invalidField();
+      const { prefix, kind } = nameOf(text.slice(at, colon));
+      const from = colon + 1;
+      at = end + 2;
+      if (isHost !== (kind === "host")) continue;
+      const value = valueBetween(text, from, end);
+      if (isHost) {
+        if (value !== "") this.field(AUTHORITY, value);
+        return;
+      }
+      if (kind === "invalid") throw invalidField();
+      if (prefix.length === 0 || kind === "te") continue;
+      this.field(prefix, value);
+      // gRPC targets reject calls without it; the gateway reads the trailers of every response.
+      if (kind === "content-type" && value.startsWith("application/grpc"))
+        this.field(TE, "trailers");
+    }
+  }
 }
+
+/** A lower-case token (RFC 9113 section 8.2.1). */
+const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+const NOT_IN_A_VALUE = /[\0\r\n]/;
+const STATUS = /^[1-5]\d\d$/;
+
+const MALFORMED = "the target sent a malformed header field";
+const OF_CONNECTION = "the target sent a field that HTTP/2 does not have";
+const PSEUDO = "the target sent a pseudo field that is not valid";
+
+/** What is wrong with a name; null: nothing. */
+const verdicts = new Map<string, string | null>();
+const MAX_VERDICTS = 1000;
+const MAX_NAME_LENGTH = 64;
+
+function verdictOf(name: string): string | null {
+  const known = verdicts.get(name);
+  if (known !== undefined) return known;
+  const verdict = !NAME.test(name) ? MALFORMED : CONNECTION_FIELDS.has(name) ? OF_CONNECTION : null;
+  if (verdicts.size >= MAX_VERDICTS) verdicts.clear();
+  if (name.length <= MAX_NAME_LENGTH) verdicts.set(name, verdict);
+  return verdict;
+}
+
+/** Of a list, with what lines of HTTP/1.1 have more, and in number; `max_response_head_bytes` is checked for each response. */
+export const MAX_LIST_BYTES = 1_048_576;
+const MAX_FIELDS = 2000;
+/** A list that is so many times as long ends the session (an HPACK bomb). */
+const MOST_TIMES = 4;
+const LINE_BYTES = 4;
+
+/** Collects one list of a target after the other. */
+export class ResponseList {
+  /** 0: it has none. */
+  status = 0;
+  /** As RFC 9113 section 6.5.2 counts them, without the 32 bytes for each field and with those of lines. */
+  bytes = 0;
+  /** Lines as for HTTP/1.1. */
+  #lines = "";
+  #names: string[] = [];
+  #values: string[] = [];
+  #hasLength = false;
+  #problem: string | null = null;
+
+  begin(): void {
+    this.status = 0;
+    this.bytes = 0;
+    this.#lines = "";
+    this.#names = [];
+    this.#values = [];
+    this.#hasLength = false;
+    this.#problem = null;
+  }
+
+  get isTooLong(): boolean {
+    return this.bytes > MAX_LIST_BYTES || this.#names.length > MAX_FIELDS;
+  }
+
+  readonly add = (name: string, value: string): void => {
+    this.bytes += name.length + value.length + LINE_BYTES;
+    if (this.isTooLong) {
+      // The rest is decoded for the table only.
+      if (this.bytes <= MOST_TIMES * MAX_LIST_BYTES) return;
+      throw new ConnectionError(CODE.enhanceYourCalm, "a header list is too long", "heads");
+    }
+    if (name.charCodeAt(0) === COLON) return this.#pseudo(name, value);
+    this.#problem ??= verdictOf(name) ?? (NOT_IN_A_VALUE.test(value) ? MALFORMED : null);
+    if (name === "content-length") this.#hasLength = true;
+    this.#lines = `${this.#lines}${name}: ${value}\r\n`;
+    this.#names.push(name);
+    this.#values.push(value);
+  };
+
+  #pseudo(name: string, value: string): void {
+    const isFirst = this.status === 0 && this.#names.length === 0;
+    if (name === ":status" && isFirst && STATUS.test(value)) this.status = Number(value);
+    else this.#problem ??= PSEUDO;
+  }
+
+  /** Throws ResponseSyntaxError. */
+  #check(): void {
+    if (this.#problem !== null) throw new ResponseSyntaxError(this.#problem);
+  }
+
+  /** Throws ResponseSyntaxError unless it is one of a response. */
+  checkHead(): void {
+    this.#check();
+    if (this.status === 0)
+      throw new ResponseSyntaxError("the target sent a response without a status");
+  }
+
+  /** The head through the target's cache, whose parser has the rules on lengths, cookies and hop-by-hop fields. */
+  head(isHead: boolean, heads: HeadCache): ResponseHead {
+    // A body without a length ends with the stream, as a chunked one ends with its last chunk.
+    const framing = this.#hasLength ? "" : "transfer-encoding: chunked\r\n";
+    return heads.read(`HTTP/1.1 ${this.status} \r\n${this.#lines}${framing}\r\n`, isHead);
+  }
+
+  get pairs(): FieldPairs {
+    return this.#names.map((name, at) => [name, this.#values[at] ?? ""]);
+  }
+
+  /** As trailers, without those that no recipient may merge (RFC 9110 section 6.5.1). Throws ResponseSyntaxError. */
+  trailers(): FieldPairs {
+    this.#check();
+    if (this.status !== 0) throw new ResponseSyntaxError(PSEUDO);
+    if (this.isTooLong) throw new ResponseSyntaxError("the target's trailers are too long");
+    return this.pairs.filter(([name]) => !forbiddenInTrailers(name));
+  }
+}
+
+const COLON = 58;
 
 /** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
 const MAX_INTERIM_RESPONSES = 8;
@@ -101,59 +188,11 @@ export class InterimResponses {
   #bytes = 0;
 
   /** Throws ResponseSyntaxError. */
-  read(raw: readonly string[]): ResponseFields {
-    const fields = responseFields(raw);
+  check({ bytes, status }: ResponseList): void {
     this.#count++;
-    this.#bytes += fields.bytes;
+    this.#bytes += bytes;
     if (this.#count > MAX_INTERIM_RESPONSES || this.#bytes > MAX_INTERIM_BYTES)
       throw new ResponseSyntaxError("the target sent too many interim responses");
-    if (fields.status === 101)
-      throw new ResponseSyntaxError("the target switched protocols over HTTP/2");
-    return fields;
+    if (status === 101) throw new ResponseSyntaxError("the target switched protocols over HTTP/2");
   }
-}
-
-function checked(name: string, value: string): [string, string] {
-  if (!NAME.test(name) || NOT_IN_A_VALUE.test(value))
-    throw new ResponseSyntaxError("the target sent a malformed header field");
-  if (CONNECTION_FIELDS.has(name))
-    throw new ResponseSyntaxError("the target sent a field that HTTP/2 does not have");
-  return [name, value];
-}
-
-/** The head through the target's cache, whose parser has the rules on lengths, cookies and hop-by-hop fields. */
-export function responseHead(
-  { status, pairs }: ResponseFields,
-  isHead: boolean,
-  heads: HeadCache,
-): ResponseHead {
-  let text = `HTTP/1.1 ${status} \r\n`;
-  let hasLength = false;
-  for (const [name, value] of pairs) {
-    if (name === "content-length") hasLength = true;
-    text = `${text}${name}: ${value}\r\n`;
-  }
-  // A body without a length ends with the stream, as a chunked one ends with its last chunk.
-  if (!hasLength) text += "transfer-encoding: chunked\r\n";
-  return heads.read(`${text}\r\n`, isHead);
-}
-
-/** The trailers of a response without those that no recipient may merge (RFC 9110 section 6.5.1). */
-export function trailerFields(raw: readonly string[]): FieldPairs {
-  const pairs: [string, string][] = [];
-  for (let index = 0; index < raw.length; index += 2) {
-    const pair = checked(raw[index] ?? "", raw[index + 1] ?? "");
-    if (!forbiddenInTrailers(pair[0])) pairs.push(pair);
-  }
-  return pairs;
-}
-
-/** The trailers of a request as node:http2 takes them: lower-case names, each with all of its values. */
-export function sentTrailers(trailers: FieldPairs): Record<string, string[]> {
-  const fields: Record<string, string[]> = {};
-  for (const [name, value] of trailers) {
-    const lower = name.toLowerCase();
-    fields[lower] = [...(fields[lower] ?? []), value];
-  }
-  return fields;
 }

@@ -1,6 +1,7 @@
 // The HTTP/2 sessions of one target; knows no request.
 import type { Endpoint } from "./endpoint.ts";
-import { type SessionOwner, type SessionUser, UpstreamSession } from "./http2-session.ts";
+import { type SessionOwner, UpstreamSession } from "./http2-session.ts";
+import type { SessionUser } from "./http2-user.ts";
 import type { PoolOptions } from "./pool.ts";
 
 /** A session this old may have been closed by the target without the gateway's knowledge. */
@@ -45,9 +46,9 @@ export class SessionPool implements SessionOwner {
     for (const session of this.#sessions) {
       if (!session.hasCapacity || (isFresh && !session.isConnecting && session.openedAt < oldest))
         continue;
-      if (best === null || session.streams < best.streams) best = session;
+      if (best === null || session.load < best.load) best = session;
     }
-    const isAlone = best === null || (best.streams > 0 && this.#sessions.length < addresses.size);
+    const isAlone = best === null || (best.load > 0 && this.#sessions.length < addresses.size);
     if (best !== null && !isAlone) return best;
     const made = new UpstreamSession(this.endpoint, this);
     this.#sessions.push(made);
@@ -57,7 +58,7 @@ export class SessionPool implements SessionOwner {
   sessionRetired(session: UpstreamSession): void {
     const at = this.#sessions.indexOf(session);
     if (at >= 0) this.#sessions.splice(at, 1);
-    if (session.isClosed) this.#retired.delete(session);
+    if (session.isOver) this.#retired.delete(session);
     else this.#retired.add(session);
   }
 
@@ -88,7 +89,7 @@ export class SessionPool implements SessionOwner {
     addresses.sweep(now);
     if (addresses.version !== this.#version) this.#retireGone();
     for (const session of [...this.#sessions, ...this.#retired]) {
-      const isIdle = session.isReady && session.streams === 0;
+      const isIdle = session.isReady && session.load === 0;
       if (isIdle && now - session.idleSince >= this.#options.idleTimeout) session.retire();
       else session.tick(now);
     }

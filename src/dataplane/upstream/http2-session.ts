@@ -1,54 +1,44 @@
-// One HTTP/2 connection to a target with its streams, on node:http2; knows no request and no route.
-import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
-import { Duplex } from "node:stream";
+// One HTTP/2 connection to a target with its streams (RFC 9113); knows no request and no route.
+import { bufferRelease } from "../buffer-release.ts";
 import { failures, type ProxyError } from "../error.ts";
+import { ALLOWANCES, type BudgetName, Budgets } from "../http2/budgets.ts";
+import { CODE, ConnectionError, FLAG, FRAME, PREFACE } from "../http2/frames.ts";
+import { FrameOutput } from "../http2/output.ts";
+import { ReadyStreams } from "../http2/priorities.ts";
+import { DEFAULT_WINDOW, sendSettings, SETTING } from "../http2/settings.ts";
 import { type ConnectionHandler, type ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { type FrameObserver, FrameWalker } from "./http2-frames.ts";
-import type { RawFields } from "./http2-head.ts";
+import { MAX_LIST_BYTES, RequestBlock } from "./http2-head.ts";
+import { type StreamSession, UpstreamStream } from "./http2-stream.ts";
+import type { SessionEnd, SessionUser } from "./http2-user.ts";
+import { PING_PAYLOAD, PingWatch } from "./ping-watch.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
-
-/**
- * Flow-control windows in bytes. Bun refills the window of a stream only when half of the *session's* window was used, so a
- * session window above twice that of a stream stalls every response longer than the stream's.
- */
-const STREAM_WINDOW = 262_144;
-const SESSION_WINDOW = 2 * STREAM_WINDOW;
-
-/** Frames are written at once from this size on. */
-const FLUSH_BYTES = 65_536;
-
-/** Limits on response fields; `max_response_head_bytes` is checked for each response. */
-const MAX_FIELD_BYTES = 1_048_576;
-const MAX_FIELD_PAIRS = 2000;
+import { type SessionFrames, TargetFrames } from "./target-frames.ts";
 
 /** Streams of a session at once, where the target has no lower limit. */
 const MAX_STREAMS = 256;
-
-/**
- * Requests with a place for trailers: before those, and where there are none, node:http2 sends an empty DATA frame, of which some
- * servers accept a thousand.
- */
-const MAX_TRAILED = 500;
+/** RFC 9113 section 5.1.1; the session is replaced before. */
+const LAST_ID = 2 ** 31 - 1_000_001;
 
 /** Targets end sessions with many resets (CVE-2023-44487): after this number the session gets no new streams. */
 const MAX_RESETS = 100;
 
-/** Silence with open streams before the gateway sends a PING, and time for the response. */
-const PING_AFTER_MS = 30_000;
-const PING_TIMEOUT_MS = 20_000;
-/** gRPC servers end connections that send PING more often than every 5 minutes without data. */
-const PING_PAUSE_MS = 310_000;
+/** Windows of streams to near targets and to others, whose rate is the window in each round trip. */
+const NEAR_WINDOW = 131_072;
+const FAR_WINDOW = 1_048_576;
 
-/** A stream's user. */
-export interface SessionUser {
-  /** The session accepts streams; called at most once. */
-  onSessionReady(): void;
-  /** The session is open, but the target accepts fewer streams than have joined it. */
-  onSessionFull(): void;
-  /** The session has ended, or failed to connect. `isFirst`: the failure was reported to no other user. */
-  onSessionEnded(error: ProxyError | null, isFirst: boolean): void;
-}
+/** What waits for the kernel besides bodies. More, and the target is not read from. */
+const MAX_HELD_BYTES = 131_072;
+const MAX_BLOCK_FRAMES = 128;
+
+const SETTINGS: readonly (readonly [id: number, value: number])[] = [
+  [SETTING.enablePush, 0],
+  [SETTING.maxHeaderListSize, MAX_LIST_BYTES],
+];
+
+const blocks = new RequestBlock();
+
+const FIRST = { cause: undefined, isFirst: true };
 
 export interface SessionOwner {
   /** It accepts no more streams, or it has ended. */
@@ -60,7 +50,9 @@ export interface SessionOwner {
 
 type State = "connecting" | "open" | "retired" | "closed";
 
-export class UpstreamSession implements ConnectionHandler, ConnectionOwner, FrameObserver {
+export class UpstreamSession
+  implements ConnectionHandler, ConnectionOwner, SessionFrames, StreamSession
+{
   /** Streams that were opened. */
   requests = 0;
   /** When it became ready, in the worker's milliseconds. */
@@ -68,39 +60,52 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
   /** When it was last without streams, in the worker's milliseconds. */
   idleSince = 0;
   readonly scheme: "http" | "https";
+  readonly streams = new Map<number, UpstreamStream>();
+  readonly resetStreams = new Map<number, number>();
+  readonly readyStreams = new ReadyStreams();
+  readonly budgets = new Budgets();
+  readonly output: FrameOutput;
+  readonly maxBlockBytes = MAX_LIST_BYTES;
+  readonly maxBlockFrames = MAX_BLOCK_FRAMES;
+  lastStream = -1;
+  /** What the target takes of all streams together. */
+  sendWindow = DEFAULT_WINDOW;
+  /** When the target last sent bytes, in `performance.now()`. */
+  receivedAt = 0;
+  /** The same in the worker's milliseconds. */
+  heardAt = 0;
   readonly #owner: SessionOwner;
   readonly #connection: UpstreamConnection;
   readonly #users = new Set<SessionUser>();
-  /** Ids of open streams, with whether END_STREAM has arrived. */
-  readonly #streams = new Map<number, boolean>();
-  readonly #frames = new FrameWalker(this);
+  /** Those for whose streams the target has no room. */
+  readonly #waiting = new Set<SessionUser>();
+  readonly #frames = new TargetFrames(this);
+  readonly #ping = new PingWatch();
   #state: State = "connecting";
-  #session: ClientHttp2Session | null = null;
-  #socket: Duplex | null = null;
-  #written: (() => void) | null = null;
-  /** Frames that are not written to the connection yet. */
-  #pieces: Uint8Array[] = [];
-  #pieceBytes = 0;
-  #lastStream = 0;
-  /** The last stream that GOAWAY names. */
-  #lastAccepted = Number.POSITIVE_INFINITY;
+  /** The target's, which may be 0 for a while (RFC 9113 section 6.5.2). */
   #maxStreams = MAX_STREAMS;
+  /** Streams of which something was read in this turn. */
+  #noted: UpstreamStream[] = [];
+  #maxWindow = 0;
+  #isFirstBlock = true;
+  #isSending = false;
+  /** The target does not read, and is not read from. */
+  #isPaused = false;
   #resets = 0;
-  #trailed = 0;
   /** It was retired before it was connected. */
   #retires = false;
-  #receivedAt = 0;
-  #pingedAt = Number.NEGATIVE_INFINITY;
-  #isPinging = false;
+  #tickedAt = 0;
 
   constructor(endpoint: Endpoint, owner: SessionOwner) {
     this.#owner = owner;
     this.scheme = endpoint.tls === null ? "http" : "https";
     this.#connection = new UpstreamConnection(endpoint, this);
     this.#connection.handler = this;
+    this.output = new FrameOutput(this.#connection, () => this.sendReady());
   }
 
-  get streams(): number {
+  /** Streams, those too that have not begun. */
+  get load(): number {
     return this.#users.size;
   }
 
@@ -110,26 +115,26 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
 
   /** Whether streams that have joined may begin. */
   get isReady(): boolean {
-    return this.#state === "open" || (this.#state === "retired" && this.#session !== null);
-  }
-
-  get isClosed(): boolean {
-    return this.#state === "closed";
+    return this.#state === "open" || this.#state === "retired";
   }
 
   get isConnecting(): boolean {
     return this.#state === "connecting";
   }
 
+  get isOver(): boolean {
+    return this.#state === "closed";
+  }
+
   /** Whether one more stream may begin, now or once it is connected. */
   get hasCapacity(): boolean {
     const isUsable = this.#state === "open" || this.#state === "connecting";
-    return isUsable && !this.#retires && this.#users.size < this.#maxStreams;
+    return isUsable && !this.#retires && this.#users.size < Math.max(1, this.#maxStreams);
   }
 
-  /** When the target last sent bytes, in the worker's milliseconds. */
-  get receivedAt(): number {
-    return this.#receivedAt;
+  /** Whether a stream that has joined may begin now. */
+  get hasRoom(): boolean {
+    return this.isReady && this.streams.size < this.#maxStreams;
   }
 
   join(user: SessionUser): void {
@@ -137,48 +142,63 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
     this.requests++;
   }
 
-  leave(user: SessionUser, stream: ClientHttp2Stream | null): void {
+  /** Calls `onSessionReady` again once there is room. */
+  awaitRoom(user: SessionUser): void {
+    this.#waiting.add(user);
+  }
+
+  leave(user: SessionUser): void {
     if (!this.#users.delete(user)) return;
-    if (stream?.id !== undefined) this.#streams.delete(stream.id);
+    this.#waiting.delete(user);
     if (this.#users.size > 0) return;
     this.idleSince = this.#owner.now();
     if (this.#state === "open") this.#owner.sessionIdle(this);
     else this.destroy();
   }
 
-  /** Opens a stream. Throws when node:http2 rejects the fields, or the session is about to end. */
-  request(
-    fields: RawFields,
-    options: { readonly endStream: boolean; readonly waitForTrailers: boolean },
-  ): ClientHttp2Stream {
-    const session = this.#session;
-    if (session === null) throw new Error("the session has ended");
-    const stream = session.request(fields as never, options);
-    if (options.waitForTrailers && ++this.#trailed >= MAX_TRAILED) this.retire();
-    const register = () => {
-      if (stream.id === undefined) return;
-      this.#streams.set(stream.id, false);
-      this.#lastStream = stream.id;
-    };
-    // Above the target's limit, which it may have lowered, node:http2 holds the stream back.
-    if (stream.pending) stream.once("ready", register);
-    else register();
+  /** Opens a stream with a head in HTTP/1.1 text. Throws RequestSyntaxError. */
+  open(user: SessionUser, head: string, isLast: boolean): UpstreamStream {
+    blocks.begin(this.#isFirstBlock);
+    blocks.request(head, this.scheme);
+    this.#isFirstBlock = false;
+    this.lastStream += 2;
+    const id = this.lastStream;
+    const stream = new UpstreamStream(this, user, { id, window: this.#frames.window, isLast });
+    this.streams.set(id, stream);
+    this.output.headers(id, blocks.block, isLast);
+    this.budgets.sent();
+    if (id >= LAST_ID) this.retire();
     return stream;
   }
 
-  /** Whether the target has sent all of a stream. */
-  isEnded(stream: ClientHttp2Stream): boolean {
-    return stream.id !== undefined && this.#streams.get(stream.id) === true;
-  }
-
-  /** Whether GOAWAY says that the target never processes a stream (RFC 9113 section 6.8). */
-  isRefused(stream: ClientHttp2Stream): boolean {
-    return stream.id !== undefined && stream.id > this.#lastAccepted;
-  }
-
-  /** Counts a stream that the gateway has reset. */
-  countReset(): void {
+  /** Ends a stream; one that is not complete with `code`. */
+  close(stream: UpstreamStream, code: number): void {
+    if (this.streams.get(stream.id) !== stream) return;
+    this.#forget(stream);
+    const isComplete = stream.isLocalEnded && stream.isRemoteEnded;
+    if (isComplete || this.#state === "closed") return;
+    this.resetStreams.set(stream.id, stream.isRemoteEnded ? 0 : stream.room);
+    this.output.uint32(FRAME.rstStream, stream.id, code);
     if (++this.#resets >= MAX_RESETS) this.retire();
+  }
+
+  /** The target has reset a stream, or never processes it. */
+  forget(stream: UpstreamStream): void {
+    if (this.streams.get(stream.id) === stream) this.#forget(stream);
+  }
+
+  #forget(stream: UpstreamStream): void {
+    this.readyStreams.remove(stream);
+    this.streams.delete(stream.id);
+    this.#admit();
+  }
+
+  #admit(): void {
+    for (const user of this.#waiting) {
+      if (!this.hasRoom) return;
+      this.#waiting.delete(user);
+      user.onSessionReady();
+    }
   }
 
   /** No more streams begin; open ones go on. */
@@ -192,120 +212,72 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
 
   /** Ends the session and its streams. */
   destroy(): void {
+    this.output.flush();
     this.#end(null);
-    this.#connection.destroy();
   }
 
-  /** Pings a silent target, whose failure no timeout of an idle stream would show. About once a second. */
+  /** Called about once a second. */
   tick(now: number): void {
-    const silentMs = now - this.#receivedAt;
-    if (this.#isPinging && now - this.#pingedAt >= PING_TIMEOUT_MS) {
-      this.#fail(failures.closedEarly);
-      return;
-    }
-    const isDue = silentMs >= PING_AFTER_MS && now - this.#pingedAt >= PING_PAUSE_MS;
-    if (this.#session === null || this.#isPinging || this.#users.size === 0 || !isDue) return;
-    this.#pingedAt = now;
-    this.#isPinging = true;
-    this.#session.ping(() => {
-      this.#isPinging = false;
-    });
+    this.budgets.refill(Math.max(0, now - this.#tickedAt) / 1000);
+    this.#tickedAt = now;
+    if (this.#ping.isLost(now)) return this.#end(failures.closedEarly);
+    if (this.isReady && this.#users.size > 0 && this.#ping.isDue(now, this.heardAt))
+      this.output.copy(FRAME.ping, 0, { stream: 0, payload: PING_PAYLOAD });
+  }
+
+  acknowledged(payload: Buffer): void {
+    this.#ping.acknowledged(payload);
   }
 
   // Events of the connection.
 
   connected(): void {
-    const socket = new Duplex({
-      read() {},
-      write: (bytes: Uint8Array, _encoding, done) => {
-        this.#pieces.push(bytes);
-        this.#pieceBytes += bytes.byteLength;
-        if (this.#pieces.length === 1) setImmediate(() => this.#flush());
-        if (this.#pieceBytes < FLUSH_BYTES || this.#flush()) done();
-        else this.#written = done;
-      },
-      final: (done) => done(),
-    });
-    socket.on("error", () => {});
-    this.#socket = socket;
-    this.#session = this.#begin(socket);
-  }
-
-  #begin(socket: Duplex): ClientHttp2Session {
-    // Loaded here: gateways without HTTP/2 targets never pay for it.
-    const session = process.getBuiltinModule("node:http2").connect(`${this.scheme}://target`, {
-      createConnection: () => socket,
-      maxHeaderListPairs: MAX_FIELD_PAIRS,
-      // A list of fields repeats names; the gateway has decided which.
-      strictSingleValueFields: false,
-      settings: {
-        enablePush: false,
-        initialWindowSize: STREAM_WINDOW,
-        maxHeaderListSize: MAX_FIELD_BYTES,
-      },
-    } as never);
-    session.once("connect", () => session.setLocalWindowSize(SESSION_WINDOW));
-    session.on("remoteSettings", ({ maxConcurrentStreams }) => {
-      // A limit of 0 is temporary (RFC 9113 section 6.5.2): node:http2 holds the stream back.
-      this.#maxStreams = Math.min(MAX_STREAMS, Math.max(1, maxConcurrentStreams ?? MAX_STREAMS));
-      this.#ready();
-    });
-    session.on("goaway", (_code, lastStream) => {
-      this.#lastAccepted = lastStream;
-      this.retire();
-    });
-    session.on("error", () => this.#fail(null));
-    session.on("close", () => this.#fail(null));
-    return session;
-  }
-
-  /** The target's SETTINGS have arrived: it speaks HTTP/2, and its limit is known. */
-  #ready(): void {
-    if (this.#state !== "connecting") return;
-    this.#state = this.#retires ? "retired" : "open";
-    this.openedAt = this.#owner.now();
-    let room = this.#maxStreams;
-    for (const user of [...this.#users])
-      if (room-- > 0) user.onSessionReady();
-      else user.onSessionFull();
+    this.output.raw(PREFACE);
+    sendSettings(this.output, SETTINGS);
+    this.output.flush();
   }
 
   received(chunk: Buffer): void {
-    this.#receivedAt = this.#owner.now();
+    this.heardAt = this.#owner.now();
+    this.receivedAt = performance.now();
     try {
       this.#frames.push(chunk);
-      this.#socket?.push(chunk);
     } catch (error) {
-      const isSyntax = error instanceof ResponseSyntaxError;
-      this.#fail(isSyntax ? failures.protocol(error.message) : failures.noHttp2);
+      this.#failed(error);
     }
+    // Nothing of it is kept: what has to wait was copied.
+    bufferRelease.releaseNow(chunk);
+    const noted = this.#noted;
+    this.#noted = [];
+    for (const stream of noted) stream.afterRead();
+    if (this.#connection.heldBytes <= MAX_HELD_BYTES) return;
+    this.#isPaused = true;
+    this.#connection.pause();
   }
 
-  onEndStream(stream: number): void {
-    // RFC 9113 section 5.1: frames on idle streams are an error of the connection.
-    if (stream > this.#lastStream)
-      throw new ResponseSyntaxError("the target responded on a stream that was never opened");
-    if (this.#streams.has(stream)) this.#streams.set(stream, true);
-  }
-
-  /** Frames of one turn of the event loop share a system call. False: wait for `drained`. */
-  #flush(): boolean {
-    const pieces = this.#pieces;
-    if (pieces.length === 0) return true;
-    const bytes = pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
-    this.#pieces = [];
-    this.#pieceBytes = 0;
-    return bytes === undefined || this.#state === "closed" || this.#connection.write(bytes);
+  /** The target has broken a rule: the session ends (RFC 9113 section 5.4.1). */
+  #failed(error: unknown): void {
+    if (this.#state === "closed") return;
+    if (!(error instanceof ConnectionError)) return this.#end(failures.internal(error));
+    if (!this.#frames.isOpen) return this.#end(failures.noHttp2);
+    const payload = Buffer.alloc(8);
+    payload.writeUInt32BE(error.code, 4);
+    this.output.copy(FRAME.goAway, 0, { stream: 0, payload });
+    this.output.send();
+    // The others have not broken it: what becomes of them is what a lost connection means.
+    const broken = this.streams.get(this.#frames.currentStream);
+    broken?.broken(new ResponseSyntaxError(error.message));
+    this.#end(null, { cause: error, isFirst: broken === undefined });
   }
 
   drained(): void {
-    const written = this.#written;
-    this.#written = null;
-    written?.();
+    if (this.#isPaused) this.#connection.resume();
+    this.#isPaused = false;
+    this.output.schedule();
   }
 
   ended(error: ProxyError | null): void {
-    this.#fail(error);
+    this.#end(error);
   }
 
   // It is the only user of its connection.
@@ -314,26 +286,113 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
 
   closed(): void {}
 
-  #fail(error: ProxyError | null): void {
-    this.#end(error);
-    this.#connection.destroy();
-  }
-
-  #end(error: ProxyError | null): void {
+  #end(error: ProxyError | null, end: Omit<SessionEnd, "error"> = FIRST): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#connection.handler = null;
     this.#owner.sessionRetired(this);
-    let isFirst = true;
+    let { isFirst } = end;
     for (const user of [...this.#users]) {
-      user.onSessionEnded(error, isFirst);
+      user.onSessionEnded({ error, cause: end.cause, isFirst });
       isFirst = false;
     }
     this.#users.clear();
-    this.#streams.clear();
-    const session = this.#session;
-    this.#session = null;
-    session?.destroy();
-    this.#socket?.destroy();
+    this.#waiting.clear();
+    this.streams.clear();
+    this.#connection.destroy();
+  }
+
+  // Events of frames.
+
+  charge(name: BudgetName): void {
+    if (!this.budgets.take(name))
+      throw new ConnectionError(CODE.enhanceYourCalm, ALLOWANCES[name].reason, name);
+  }
+
+  targetSettings(maxStreams: number | null): void {
+    if (maxStreams !== null) this.#maxStreams = Math.min(MAX_STREAMS, maxStreams);
+    if (this.#state === "connecting") this.#ready();
+    else this.#admit();
+  }
+
+  /** The target's SETTINGS have arrived: it speaks HTTP/2, and its limit is known. */
+  #ready(): void {
+    this.#state = this.#retires ? "retired" : "open";
+    this.openedAt = this.#owner.now();
+    let room = Math.max(1, this.#maxStreams);
+    for (const user of [...this.#users])
+      if (room-- > 0) user.onSessionReady();
+      else user.onSessionFull();
+  }
+
+  targetLeaves(lastStream: number, code: number): void {
+    this.retire();
+    for (const stream of [...this.streams.values()]) if (stream.id > lastStream) stream.refused();
+    // It is about to close the connection.
+    if (code !== CODE.noError) this.#end(null);
+  }
+
+  streamError(id: number, code: number): void {
+    this.streams.get(id)?.streamError(code);
+    this.charge("errors");
+  }
+
+  // What streams send.
+
+  ready(stream: UpstreamStream): void {
+    if (stream.queue.window > 0) this.readyStreams.add(stream);
+    this.output.schedule();
+  }
+
+  /** Bytes that the target takes now. */
+  get room(): number {
+    return this.#connection.isHolding ? 0 : this.sendWindow;
+  }
+
+  sendReady(): void {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    while (this.room > 0 && this.#state !== "closed") {
+      const stream = this.readyStreams.next() as UpstreamStream | null;
+      if (stream === null) break;
+      this.#sendFrame(stream);
+    }
+    this.#isSending = false;
+  }
+
+  #sendFrame(stream: UpstreamStream): void {
+    const { queue, id } = stream;
+    const limits = { limit: this.sendWindow, endsStream: stream.trailers.length === 0 };
+    this.sendWindow -= queue.sendFrame(this.output, id, limits);
+    this.budgets.sent();
+    if (queue.size === 0 || queue.window <= 0) this.readyStreams.remove(stream);
+    stream.wasSent();
+  }
+
+  sendEnd(stream: UpstreamStream): void {
+    stream.isLocalEnded = true;
+    const { id, trailers } = stream;
+    if (trailers.length > 0) {
+      blocks.begin(false);
+      blocks.pairs(trailers);
+      this.output.headers(id, blocks.block, true);
+    } else this.output.frame(FRAME.data, FLAG.endStream, { stream: id, size: 0 });
+  }
+
+  get maxWindow(): number {
+    if (this.#maxWindow === 0) this.#maxWindow = this.#connection.isNear ? NEAR_WINDOW : FAR_WINDOW;
+    return this.#maxWindow;
+  }
+
+  widen(stream: UpstreamStream, bytes: number): void {
+    this.output.uint32(FRAME.windowUpdate, stream.id, bytes);
+  }
+
+  noteRead(stream: UpstreamStream): void {
+    this.#noted.push(stream);
+  }
+
+  boundReads(): void {
+    this.#connection.boundReads();
   }
 }
