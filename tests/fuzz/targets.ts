@@ -10,6 +10,7 @@ import { target as dnsMessage } from "./targets/dns-message.ts";
 import { target as hpack } from "./targets/hpack.ts";
 import { target as http1Connection } from "./targets/http1-connection.ts";
 import { target as http2Connection } from "./targets/http2-connection.ts";
+import { target as http2Target } from "./targets/http2-target.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
 import { target as redirectAddress } from "./targets/redirect-address.ts";
@@ -32,6 +33,7 @@ export const targets: readonly FuzzTarget[] = [
     http1Connection,
     hpack,
     http2Connection,
+    http2Target,
     requestHead,
     websocketFrames,
     websocketMessages,

@@ -22,7 +22,7 @@ const MAX_GOAWAYS = 3;
 const MAX_REFUSALS = 1;
 
 export interface Http2ExchangeOptions {
-  readonly pool: SessionPool;
+  readonly pool: Pick<SessionPool, "acquire">;
   readonly owner: ExchangeOwner;
   /** The target's cache. */
   readonly heads: HeadCache;

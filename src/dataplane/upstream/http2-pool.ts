@@ -1,4 +1,5 @@
 // The HTTP/2 sessions of one target; knows no request.
+import { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type SessionOwner, UpstreamSession } from "./http2-session.ts";
 import type { SessionUser } from "./http2-user.ts";
@@ -50,9 +51,13 @@ export class SessionPool implements SessionOwner {
     }
     const isAlone = best === null || (best.load > 0 && this.#sessions.length < addresses.size);
     if (best !== null && !isAlone) return best;
-    const made = new UpstreamSession(this.endpoint, this);
+    const made = new UpstreamSession(this);
     this.#sessions.push(made);
     return made;
+  }
+
+  dial(session: UpstreamSession): UpstreamConnection {
+    return new UpstreamConnection(this.endpoint, session);
   }
 
   sessionRetired(session: UpstreamSession): void {

@@ -6,7 +6,7 @@ import { CODE, ConnectionError, FLAG, FRAME, PREFACE } from "../http2/frames.ts"
 import { FrameOutput } from "../http2/output.ts";
 import { ReadyStreams } from "../http2/priorities.ts";
 import { DEFAULT_WINDOW, sendSettings, SETTING } from "../http2/settings.ts";
-import { type ConnectionHandler, type ConnectionOwner, UpstreamConnection } from "./connection.ts";
+import type { ConnectionHandler, ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { MAX_LIST_BYTES, RequestBlock } from "./http2-head.ts";
 import { type StreamSession, UpstreamStream } from "./http2-stream.ts";
@@ -41,6 +41,9 @@ const blocks = new RequestBlock();
 const FIRST = { cause: undefined, isFirst: true };
 
 export interface SessionOwner {
+  readonly endpoint: Endpoint;
+  /** A connection for the session alone. */
+  dial(session: UpstreamSession): UpstreamConnection;
   /** It accepts no more streams, or it has ended. */
   sessionRetired(session: UpstreamSession): void;
   /** Its last stream has ended. */
@@ -96,10 +99,10 @@ export class UpstreamSession
   #retires = false;
   #tickedAt = 0;
 
-  constructor(endpoint: Endpoint, owner: SessionOwner) {
+  constructor(owner: SessionOwner) {
     this.#owner = owner;
-    this.scheme = endpoint.tls === null ? "http" : "https";
-    this.#connection = new UpstreamConnection(endpoint, this);
+    this.scheme = owner.endpoint.tls === null ? "http" : "https";
+    this.#connection = owner.dial(this);
     this.#connection.handler = this;
     this.output = new FrameOutput(this.#connection, () => this.sendReady());
   }

@@ -51,6 +51,8 @@ export interface ExchangeSketch {
   readonly fields?: string;
   /** A streamed body. */
   readonly source?: BodySource;
+  /** What follows it. */
+  readonly trailers?: FieldPairs;
   readonly readTimeout?: number;
 }
 
@@ -69,7 +71,7 @@ export class RecordedExchange implements ExchangeOwner {
 
   constructor(sketch: ExchangeSketch) {
     this.#sketch = sketch;
-    const { method = "GET", source, transport, readTimeout = 0 } = sketch;
+    const { method = "GET", source, trailers, transport, readTimeout = 0 } = sketch;
     this.timeouts = { connect: 0, response: 0, read: readTimeout, write: 0 };
     this.request = {
       upstreamMethod: method,
@@ -88,6 +90,7 @@ export class RecordedExchange implements ExchangeOwner {
             keepsShort: false,
             maxBytes: 0,
             now,
+            ...(trailers === undefined ? {} : { trailers: () => trailers }),
           });
     this.exchange = transport.open(this, false);
     this.exchange.start(now());
