@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { BodySource } from "../../../src/dataplane/client-body.ts";
 import type { FieldPairs } from "../../../src/http/fields.ts";
 import { HpackDecoder } from "../../../src/dataplane/http2/hpack-decoder.ts";
-import type { Field, Frame } from "../../support/h2-client.ts";
+import { encode, type Field, type Frame } from "../../support/h2-client.ts";
 import { frame, uint32 } from "../../support/h2-wire.ts";
 import { data, headers, TargetWire } from "./target-wire.ts";
 
@@ -270,6 +270,24 @@ describe("the target's limit of streams", () => {
     expect(wire.sessions).toHaveLength(2);
     expect(first.map(({ error }) => error)).toEqual([null, null, null]);
   });
+});
+
+test("trailers of a response may have 100 KB", async () => {
+  const wire = new TargetWire();
+  const one = wire.request();
+  wire.connect();
+  await wire.turn();
+  const fields = Array.from({ length: 10 }, (_, at): Field => [`x-${at}`, "v".repeat(10_000)]);
+  const block = encode(fields);
+  const parts: Buffer[] = [];
+  for (let at = 0; at < block.length; at += 16_384) {
+    const isLast = at + 16_384 >= block.length;
+    const flags = isLast ? 4 : at === 0 ? END_STREAM : 0;
+    parts.push(frame(at === 0 ? 1 : 9, flags, 1, block.subarray(at, at + 16_384)));
+  }
+  wire.send(headers(1, [OK]), data(1, "x"), ...parts);
+  await one.ended();
+  expect([one.error, one.trailers]).toEqual([null, fields]);
 });
 
 describe("GOAWAY", () => {
