@@ -71,6 +71,42 @@ function pushInteger(bytes: number[], value: number, mask: number): void {
 /** Of an integer. */
 const MAX_INTEGER_BYTES = 6;
 
+const CR = 13;
+const LF = 10;
+const COLON = 58;
+const SPACE = 32;
+const TAB = 9;
+
+/** The last names by a hash of their bytes, so that no string of a name is made to look it up. */
+const SLOTS = 1024;
+const slots: (WrittenName | undefined)[] = new Array<WrittenName | undefined>(SLOTS).fill(
+  undefined,
+);
+const slotBytes: Uint8Array[] = new Array<Uint8Array>(SLOTS).fill(NONE);
+
+/** The name in `bytes` from `start` to `end`. `hash`: of its bytes. */
+function nameAt(
+  bytes: Buffer,
+  { start, end, hash }: { readonly start: number; readonly end: number; readonly hash: number },
+): WrittenName {
+  const slot = hash & (SLOTS - 1);
+  const known = slots[slot];
+  const sent = slotBytes[slot] ?? NONE;
+  let isSame = known !== undefined && sent.length === end - start;
+  for (let at = 0; isSame && at < sent.length; at++) isSame = sent[at] === bytes[start + at];
+  if (isSame && known !== undefined) return known;
+  const name = nameOf(bytes.latin1Slice(start, end));
+  if (end - start <= MAX_NAME_LENGTH) {
+    slots[slot] = name;
+    slotBytes[slot] = Uint8Array.prototype.slice.call(bytes, start, end);
+  }
+  return name;
+}
+
+/** From this size on a copy by the system is faster. */
+const LONG_VALUE = 64;
+const scratch = Buffer.allocUnsafeSlow(65_536);
+
 /** One for each thread: a block is sent before the next one is written. */
 export class FieldWriter {
   #bytes = Buffer.allocUnsafeSlow(16_384);
@@ -101,6 +137,71 @@ export class FieldWriter {
     }
   }
 
+  /**
+   * Lines as of HTTP/1.1, each with CRLF, without those that `takes` refuses. Returns whether all of them are fields: a line break or
+   * NUL within a value ends the list.
+   */
+  protected lines(text: string): boolean {
+    const size = text.length;
+    const from = size <= scratch.length ? scratch : Buffer.allocUnsafeSlow(size);
+    from.latin1Write(text, 0, size);
+    // A field needs no more than its line: but for integers, which the line breaks make up for, and long ones.
+    this.#reserve(2 * size);
+    let at = 0;
+    while (at >= 0 && at < size) at = this.#line(from, at, size);
+    return at === size;
+  }
+
+  /** Returns where the next line begins; -1: it is no field. */
+  #line(from: Buffer, begin: number, size: number): number {
+    let hash = 0;
+    let colon = begin;
+    while (colon < size && from[colon] !== COLON) {
+      hash = (hash * 31 + (from[colon] ?? 0)) | 0;
+      colon++;
+    }
+    const name = nameAt(from, { start: begin, end: colon, hash });
+    let start = colon + 1;
+    while (from[start] === SPACE || from[start] === TAB) start++;
+    let end = start;
+    let byte = from[end] ?? 0;
+    while (end < size && byte !== CR && byte !== LF && byte !== 0) {
+      end++;
+      byte = from[end] ?? 0;
+    }
+    if (end >= size || byte !== CR || from[end + 1] !== LF) return -1;
+    const next = end + 2;
+    while (end > start && (from[end - 1] === SPACE || from[end - 1] === TAB)) end--;
+    if (this.takes(name, from, { start, end })) this.#copied(name.prefix, from, { start, end });
+    return next;
+  }
+
+  /** Whether a field of `lines` is written. */
+  protected takes(
+    _name: WrittenName,
+    _from: Buffer,
+    _place: { readonly start: number; readonly end: number },
+  ): boolean {
+    return true;
+  }
+
+  /** The bytes are reserved. */
+  #copied(
+    prefix: Uint8Array,
+    from: Buffer,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): void {
+    const bytes = this.#bytes;
+    let at = this.#size;
+    for (let index = 0; index < prefix.length; index++) bytes[at++] = prefix[index] ?? 0;
+    this.#size = at;
+    this.#length(end - start);
+    at = this.#size;
+    if (end - start > LONG_VALUE) from.copy(bytes, at, start, end);
+    else for (let index = start; index < end; index++) bytes[at + index - start] = from[index] ?? 0;
+    this.#size = at + end - start;
+  }
+
   field(prefix: Uint8Array, value: string): void {
     this.#reserve(prefix.length + MAX_INTEGER_BYTES + value.length);
     const bytes = this.#bytes;
@@ -112,15 +213,20 @@ export class FieldWriter {
 
   /** The caller has reserved the bytes. */
   #string(text: string): void {
+    this.#length(text.length);
+    this.#size += this.#bytes.latin1Write(text, this.#size, text.length);
+  }
+
+  #length(length: number): void {
     const bytes = this.#bytes;
-    if (text.length < 127) bytes[this.#size++] = text.length;
-    else {
-      bytes[this.#size++] = 127;
-      let rest = text.length - 127;
-      for (; rest >= 128; rest = Math.floor(rest / 128)) bytes[this.#size++] = (rest % 128) | 128;
-      bytes[this.#size++] = rest;
+    if (length < 127) {
+      bytes[this.#size++] = length;
+      return;
     }
-    this.#size += bytes.write(text, this.#size, "latin1");
+    bytes[this.#size++] = 127;
+    let rest = length - 127;
+    for (; rest >= 128; rest = Math.floor(rest / 128)) bytes[this.#size++] = (rest % 128) | 128;
+    bytes[this.#size++] = rest;
   }
 
   #reserve(size: number): void {

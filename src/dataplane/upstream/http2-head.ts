@@ -2,12 +2,11 @@
 import type { FieldPairs } from "../../http/fields.ts";
 import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
-import { FieldWriter, literal, nameOf } from "../http2/field-writer.ts";
+import { FieldWriter, literal, type WrittenName } from "../http2/field-writer.ts";
 import { CODE, ConnectionError } from "../http2/frames.ts";
-import { type HeadCache, type ResponseHead, valueBetween } from "./response-head.ts";
+import type { HeadCache, ResponseHead } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 
-const NOT_IN_A_HEAD = /\0|\r(?!\n)|(?<!\r)\n/;
 const NOT_IN_A_TARGET = /[^!-~\x80-\xff]/;
 
 /** A request head that HTTP/2 cannot carry. */
@@ -16,15 +15,22 @@ export class RequestSyntaxError extends Error {}
 const invalidField = () => new RequestSyntaxError("a request header field is not valid");
 
 const VERSION = " HTTP/1.1";
+const HOST = "host: ";
 const METHOD = literal(":method");
 const SCHEME = literal(":scheme");
 const AUTHORITY = literal(":authority");
 const PATH = literal(":path");
 const TE = literal("te");
 
+/** The value of Content-Type of every kind of gRPC begins so. */
+const GRPC = Buffer.from("application/grpc");
+
 /** One for each thread: a block is sent before the next one is written. */
 export class RequestBlock extends FieldWriter {
-  /** The fields of a head in HTTP/1.1 text, whose framing they leave out. Throws RequestSyntaxError. */
+  #isValid = true;
+  #isGrpc = false;
+
+  /** The fields of a head in HTTP/1.1 text, whose framing they leave out. Its first field is Host. Throws RequestSyntaxError. */
   request(text: string, scheme: string): void {
     const lineEnd = text.indexOf("\r\n");
     const methodEnd = text.indexOf(" ");
@@ -32,37 +38,29 @@ export class RequestBlock extends FieldWriter {
     const target = text.slice(methodEnd + 1, targetEnd);
     if (methodEnd <= 0 || !text.startsWith(VERSION, targetEnd) || NOT_IN_A_TARGET.test(target))
       throw new RequestSyntaxError("the request target is not valid");
-    if (NOT_IN_A_HEAD.test(text)) throw invalidField();
+    const hostEnd = text.indexOf("\r\n", lineEnd + 2);
+    if (!text.startsWith(HOST, lineEnd + 2)) throw invalidField();
     this.field(METHOD, text.slice(0, methodEnd));
     this.field(SCHEME, scheme);
-    // RFC 9113 section 8.3: before all other fields.
-    this.#lines(text, lineEnd + 2, true);
+    this.field(AUTHORITY, text.slice(lineEnd + 2 + HOST.length, hostEnd));
     this.field(PATH, target);
-    this.#lines(text, lineEnd + 2, false);
+    this.#isValid = true;
+    this.#isGrpc = false;
+    const isWhole = this.lines(text.slice(hostEnd + 2, text.length - 2));
+    if (!isWhole || !this.#isValid) throw invalidField();
+    // gRPC targets reject calls without it; the gateway reads the trailers of every response.
+    if (this.#isGrpc) this.field(TE, "trailers");
   }
 
-  /** The fields, or Host alone, of which a head has one. */
-  #lines(text: string, from: number, isHost: boolean): void {
-    for (let at = from; at < text.length - 2;) {
-      const end = text.indexOf("\r\n", at);
-      const colon = text.indexOf(":", at);
-      if (colon < 0 || colon > end) throw invalidField();
-      const { prefix, kind } = nameOf(text.slice(at, colon));
-      const from = colon + 1;
-      at = end + 2;
-      if (isHost !== (kind === "host")) continue;
-      const value = valueBetween(text, from, end);
-      if (isHost) {
-        if (value !== "") this.field(AUTHORITY, value);
-        return;
-      }
-      if (kind === "invalid") throw invalidField();
-      if (prefix.length === 0 || kind === "te") continue;
-      this.field(prefix, value);
-      // gRPC targets reject calls without it; the gateway reads the trailers of every response.
-      if (kind === "content-type" && value.startsWith("application/grpc"))
-        this.field(TE, "trailers");
-    }
+  protected override takes(
+    { prefix, kind }: WrittenName,
+    from: Buffer,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): boolean {
+    if (kind === "invalid") this.#isValid = false;
+    if (kind === "content-type" && end - start >= GRPC.length)
+      this.#isGrpc ||= from.compare(GRPC, 0, GRPC.length, start, start + GRPC.length) === 0;
+    return prefix.length > 0 && kind !== "te" && kind !== "host";
   }
 }
 

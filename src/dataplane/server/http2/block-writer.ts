@@ -1,7 +1,6 @@
 // Writes the header blocks of responses; knows no stream.
-import { FieldWriter, literal, nameOf } from "../../http2/field-writer.ts";
+import { FieldWriter, literal, nameOf, type WrittenName } from "../../http2/field-writer.ts";
 import { STATIC_TABLE } from "../../http2/static-table.ts";
-import { valueBetween } from "../../upstream/response-head.ts";
 import type { OutgoingHead } from "../client-stream.ts";
 import { dateValue } from "../response-date.ts";
 
@@ -17,6 +16,10 @@ const LENGTH = literal("content-length");
 
 /** One for each thread: a block is sent before the next one is written. */
 export class BlockWriter extends FieldWriter {
+  /** The head has a Date, and one of the gateway's own Alt-Svc. */
+  #hasDate = false;
+  #hasAltSvc = false;
+
   /**
    * A head with its fields. `length`: an additional Content-Length, -1: none. `altSvc`: a line in the place of what the target
    * announces; empty: there is none.
@@ -26,12 +29,13 @@ export class BlockWriter extends FieldWriter {
     this.status(status);
     const hasAltSvc = altSvc !== "";
     // RFC 9110 section 8.6: no length with 204.
-    const hasDate =
-      lines !== null && status !== 204
-        ? this.#lines(lines, hasAltSvc)
-        : this.#headers(head.headers, { hasAltSvc, dropsLength: status === 204 });
-    if (hasAltSvc) this.#lines(altSvc, false);
-    if (!hasDate) this.field(DATE, dateValue());
+    this.#hasDate = false;
+    this.#hasAltSvc = hasAltSvc;
+    if (lines !== null && status !== 204) this.lines(lines);
+    else this.#headers(head.headers, status === 204);
+    this.#hasAltSvc = false;
+    if (hasAltSvc) this.lines(altSvc);
+    if (!this.#hasDate) this.field(DATE, dateValue());
     if (length >= 0) this.field(LENGTH, String(length));
   }
 
@@ -41,33 +45,16 @@ export class BlockWriter extends FieldWriter {
     else this.indexed(known);
   }
 
-  /** Of valid fields. Returns whether a Date was there. */
-  #lines(lines: string, hasAltSvc: boolean): boolean {
-    let hasDate = false;
-    for (let at = 0; at < lines.length;) {
-      const end = lines.indexOf("\r\n", at);
-      const colon = lines.indexOf(":", at);
-      const { prefix, kind } = nameOf(lines.slice(at, colon));
-      if (kind === "date") hasDate = true;
-      const isSent = prefix.length > 0 && !(hasAltSvc && kind === "alt-svc");
-      if (isSent) this.field(prefix, valueBetween(lines, colon + 1, end));
-      at = end + 2;
-    }
-    return hasDate;
+  protected override takes({ prefix, kind }: WrittenName): boolean {
+    if (kind === "date") this.#hasDate = true;
+    return prefix.length > 0 && !(this.#hasAltSvc && kind === "alt-svc");
   }
 
-  #headers(
-    headers: Headers,
-    { hasAltSvc, dropsLength }: { readonly hasAltSvc: boolean; readonly dropsLength: boolean },
-  ): boolean {
-    let hasDate = false;
+  #headers(headers: Headers, dropsLength: boolean): void {
     for (const [name, value] of headers) {
-      const { prefix, kind } = nameOf(name);
-      if (kind === "date") hasDate = true;
-      const isDropped =
-        (dropsLength && kind === "content-length") || (hasAltSvc && kind === "alt-svc");
-      if (prefix.length > 0 && !isDropped) this.field(prefix, value);
+      const written = nameOf(name);
+      const isSent = this.takes(written) && !(dropsLength && written.kind === "content-length");
+      if (isSent) this.field(written.prefix, value);
     }
-    return hasDate;
   }
 }
