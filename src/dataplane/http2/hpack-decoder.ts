@@ -33,6 +33,8 @@ const scratch = Buffer.allocUnsafeSlow(65_536);
 const EMPTY = Buffer.alloc(0);
 
 export class HpackDecoder {
+  /** Changes with the table: as long as it is the same, equal blocks that leave it so are equal lists. */
+  version = 0;
   /** A ring, newest first from `#first` on. */
   readonly #entries: (TableEntry | undefined)[];
   readonly #mask: number;
@@ -134,12 +136,14 @@ export class HpackDecoder {
 
   #resize(limit: number): void {
     if (limit > this.#maxBytes) throw failed();
+    this.version++;
     this.#limit = limit;
     this.#evict(limit);
   }
 
   #add(entry: TableEntry): void {
     const size = sizeOf(entry);
+    this.version++;
     // RFC 7541 section 4.4: one that does not fit empties the table.
     this.#evict(this.#limit - size);
     if (size > this.#limit) return;

@@ -94,7 +94,7 @@ const MAX_FIELDS = 2000;
 const MOST_TIMES = 4;
 const LINE_BYTES = 4;
 
-/** Collects one list of a target after the other. */
+/** A header list of a target. Equal ones may share it. */
 export class ResponseList {
   /** 0: it has none. */
   status = 0;
@@ -102,26 +102,20 @@ export class ResponseList {
   bytes = 0;
   /** Lines as for HTTP/1.1. */
   #lines = "";
-  #names: string[] = [];
-  #values: string[] = [];
+  readonly #names: string[] = [];
+  readonly #values: string[] = [];
   #hasLength = false;
   #problem: string | null = null;
-
-  begin(): void {
-    this.status = 0;
-    this.bytes = 0;
-    this.#lines = "";
-    this.#names = [];
-    this.#values = [];
-    this.#hasLength = false;
-    this.#problem = null;
-  }
+  /** As it was made last, and the cache that has made it. */
+  #head: ResponseHead | null = null;
+  #heads: HeadCache | null = null;
+  #trailers: FieldPairs | null = null;
 
   get isTooLong(): boolean {
     return this.bytes > MAX_LIST_BYTES || this.#names.length > MAX_FIELDS;
   }
 
-  readonly add = (name: string, value: string): void => {
+  add(name: string, value: string): void {
     this.bytes += name.length + value.length + LINE_BYTES;
     if (this.isTooLong) {
       // The rest is decoded for the table only.
@@ -134,7 +128,7 @@ export class ResponseList {
     this.#lines = `${this.#lines}${name}: ${value}\r\n`;
     this.#names.push(name);
     this.#values.push(value);
-  };
+  }
 
   #pseudo(name: string, value: string): void {
     const isFirst = this.status === 0 && this.#names.length === 0;
@@ -156,9 +150,15 @@ export class ResponseList {
 
   /** The head through the target's cache, whose parser has the rules on lengths, cookies and hop-by-hop fields. */
   head(isHead: boolean, heads: HeadCache): ResponseHead {
+    if (this.#head !== null && this.#heads === heads && !isHead) return this.#head;
     // A body without a length ends with the stream, as a chunked one ends with its last chunk.
     const framing = this.#hasLength ? "" : "transfer-encoding: chunked\r\n";
-    return heads.read(`HTTP/1.1 ${this.status} \r\n${this.#lines}${framing}\r\n`, isHead);
+    const head = heads.read(`HTTP/1.1 ${this.status} \r\n${this.#lines}${framing}\r\n`, isHead);
+    // Heads with Set-Cookie belong to one client.
+    if (isHead || head.status < 200 || head.hasCookies) return head;
+    this.#head = head;
+    this.#heads = heads;
+    return head;
   }
 
   get pairs(): FieldPairs {
@@ -170,7 +170,8 @@ export class ResponseList {
     this.#check();
     if (this.status !== 0) throw new ResponseSyntaxError(PSEUDO);
     if (this.isTooLong) throw new ResponseSyntaxError("the target's trailers are too long");
-    return this.pairs.filter(([name]) => !forbiddenInTrailers(name));
+    this.#trailers ??= this.pairs.filter(([name]) => !forbiddenInTrailers(name));
+    return this.#trailers;
   }
 }
 

@@ -9,6 +9,7 @@ import {
   isSame,
 } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
+import { CacheTrial } from "./cache-trial.ts";
 
 /** How the body ends (RFC 9112 section 6.3). */
 export type BodyFraming = "none" | "length" | "chunked" | "close";
@@ -255,13 +256,6 @@ type ParseHead = (text: string, isHead: boolean, cookies: ManagementCookies | nu
 /** Cached heads per target: few, because heads contain Date and so repeat within a second or never. */
 const MAX_HEADS = 32;
 
-/** Heads between two evaluations of the hit rate. */
-const TRIAL_HEADS = 128;
-
-/** With fewer hits than this the cache is bypassed for the next BYPASS_HEADS heads. */
-const MIN_HITS = 32;
-const BYPASS_HEADS = 8192;
-
 /**
  * Under load most heads of a target are equal, and parsing one costs as much as all the rest of a small response: 2
  * microseconds of a request's 30. Where every head differs (a request id, a cookie) the cache is bypassed.
@@ -272,9 +266,7 @@ export class HeadCache {
   readonly #parse: ParseHead;
   readonly #cookies: ManagementCookies | null;
   readonly #heads = new Map<string, ResponseHead>();
-  #seen = 0;
-  #known = 0;
-  #bypassed = 0;
+  readonly #trial = new CacheTrial();
 
   /** Removes Set-Cookie of `cookies`; null: removes none. */
   constructor(parse: ParseHead, cookies: ManagementCookies | null = null) {
@@ -284,13 +276,9 @@ export class HeadCache {
 
   /** As `parse`; the result is shared. Responses to HEAD are not cached, because their framing differs. */
   read(text: string, isHead: boolean): ResponseHead {
-    if (isHead || this.#bypassed > 0) {
-      if (!isHead) this.#bypassed--;
-      return this.#parse(text, isHead, this.#cookies);
-    }
+    if (isHead || !this.#trial.isOn()) return this.#parse(text, isHead, this.#cookies);
     const known = this.#heads.get(text);
-    if (known !== undefined) this.#known++;
-    if (++this.#seen === TRIAL_HEADS) this.#evaluate();
+    if (this.#trial.asked(known !== undefined)) this.#heads.clear();
     return known ?? this.#cache(text);
   }
 
@@ -301,14 +289,5 @@ export class HeadCache {
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
     this.#heads.set(text, head);
     return head;
-  }
-
-  #evaluate(): void {
-    if (this.#known < MIN_HITS) {
-      this.#bypassed = BYPASS_HEADS;
-      this.#heads.clear();
-    }
-    this.#seen = 0;
-    this.#known = 0;
   }
 }

@@ -7,10 +7,13 @@ import {
   protocolError,
 } from "../http2/peer-frames.ts";
 import type { PeerSettings } from "../http2/settings.ts";
+import { CacheTrial } from "./cache-trial.ts";
 import { ResponseList } from "./http2-head.ts";
 import type { UpstreamStream } from "./http2-stream.ts";
 
-const list = new ResponseList();
+/** Lists that a session remembers by their blocks, and how long a block may be. */
+const MAX_KNOWN = 32;
+const MAX_KNOWN_BYTES = 1024;
 const NO_PREFACE = Buffer.alloc(0);
 
 /** The session of the frames. */
@@ -27,6 +30,13 @@ export interface SessionFrames extends FramesOwner<UpstreamStream> {
 const NOTHING = [] as const;
 
 export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
+  /** By block, as long as the table is the same. */
+  readonly #known = new Map<string, ResponseList>();
+  readonly #trial = new CacheTrial();
+  #version = 0;
+  #list = new ResponseList();
+  readonly #add = (name: string, value: string) => this.#list.add(name, value);
+
   constructor(connection: SessionFrames) {
     super(connection, NO_PREFACE);
   }
@@ -72,11 +82,32 @@ export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
     if (id > this.connection.lastStream)
       throw protocolError("the target responded on a stream that was never opened");
     // Always: the table depends on it.
-    list.begin();
-    this.decoder.decode(block.bytes, block, list.add);
+    const list = this.#read(block);
     const stream = this.#open(id, isLast);
     if (stream === null) return this.#afterReset(id, 0, isLast);
     stream.fields(list, isLast);
+  }
+
+  /** Under load most heads and trailers of a target are equal: decoding them costs more than all the rest of a short response. */
+  #read(block: BlockPlace): ResponseList {
+    const { bytes, start, end } = block;
+    if (end - start > MAX_KNOWN_BYTES || !this.#trial.isOn()) return this.#decode(block);
+    if (this.decoder.version !== this.#version) this.#known.clear();
+    this.#version = this.decoder.version;
+    const key = bytes.latin1Slice(start, end);
+    const known = this.#known.get(key);
+    if (this.#trial.asked(known !== undefined)) this.#known.clear();
+    if (known !== undefined) return known;
+    const list = this.#decode(block);
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+    if (this.decoder.version === this.#version) this.#known.set(key, list);
+    return list;
+  }
+
+  #decode(block: BlockPlace): ResponseList {
+    this.#list = new ResponseList();
+    this.decoder.decode(block.bytes, block, this.#add);
+    return this.#list;
   }
 
   protected onReset(id: number, code: number): void {
