@@ -120,6 +120,14 @@ export class FrameOutput {
     this.bytes?.set(payload, at);
   }
 
+  goAway(lastStream: number, code: number, reason = ""): void {
+    const payload = Buffer.alloc(8 + reason.length);
+    payload.writeUInt32BE(lastStream, 0);
+    payload.writeUInt32BE(code, 4);
+    payload.latin1Write(reason, 8, reason.length);
+    this.copy(FRAME.goAway, 0, { stream: 0, payload });
+  }
+
   /** What is no frame: the preface. */
   raw(bytes: Uint8Array): void {
     const into = this.#reserve(bytes.length);

@@ -263,9 +263,7 @@ export class UpstreamSession
     if (this.#state === "closed") return;
     if (!(error instanceof ConnectionError)) return this.#end(failures.internal(error));
     if (!this.#frames.isOpen) return this.#end(failures.noHttp2);
-    const payload = Buffer.alloc(8);
-    payload.writeUInt32BE(error.code, 4);
-    this.output.copy(FRAME.goAway, 0, { stream: 0, payload });
+    this.output.goAway(0, error.code, error.message);
     this.output.send();
     // The others have not broken it: what becomes of them is what a lost connection means.
     const broken = this.streams.get(this.#frames.currentStream);

@@ -292,12 +292,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   }
 
   #leave(code: number, reason = ""): void {
-    const text = Buffer.from(reason, "latin1");
-    const payload = Buffer.alloc(8 + text.length);
-    payload.writeUInt32BE(this.#frames.lastStream, 0);
-    payload.writeUInt32BE(code, 4);
-    text.copy(payload, 8);
-    this.output.copy(FRAME.goAway, 0, { stream: 0, payload });
+    this.output.goAway(this.#frames.lastStream, code, reason);
   }
 
   /** Sends what is left, and FIN. */
@@ -323,9 +318,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   /** Streams that the client has opened meanwhile are served: the last id follows after a round trip. */
   #announce(): void {
-    const payload = Buffer.alloc(8);
-    payload.writeUInt32BE(ALL_STREAMS, 0);
-    this.output.copy(FRAME.goAway, 0, { stream: 0, payload });
+    this.output.goAway(ALL_STREAMS, CODE.noError);
     this.output.copy(FRAME.ping, 0, { stream: 0, payload: GO_AWAY_PING });
     this.#finalGoAwayAt = performance.now() + GO_AWAY_MS;
   }
