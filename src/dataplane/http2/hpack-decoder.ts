@@ -33,8 +33,12 @@ const scratch = Buffer.allocUnsafeSlow(65_536);
 const EMPTY = Buffer.alloc(0);
 
 export class HpackDecoder {
-  /** Changes with the table: as long as it is the same, equal blocks that leave it so are equal lists. */
+  /** Changes with the table. */
   version = 0;
+  /** Whether the last block has referred to the table, or changed its size. */
+  dependsOnTable = false;
+  /** Gets what blocks add to the table; null: nothing does. */
+  added: TableEntry[] | null = null;
   /** A ring, newest first from `#first` on. */
   readonly #entries: (TableEntry | undefined)[];
   readonly #mask: number;
@@ -66,6 +70,7 @@ export class HpackDecoder {
     this.#block = bytes;
     this.#at = start;
     this.#end = end;
+    this.dependsOnTable = false;
     let mayResize = true;
     while (this.#at < this.#end) {
       const first = bytes[this.#at] ?? 0;
@@ -74,7 +79,8 @@ export class HpackDecoder {
         sink(name, value);
       } else if (first >= 0x40) {
         const entry = this.#literal(0x3f);
-        this.#add(entry);
+        this.added?.push(entry);
+        this.add(entry);
         sink(entry.name, entry.value);
       } else if (first >= 0x20) {
         // RFC 7541 section 4.2: at the beginning of a block.
@@ -97,6 +103,7 @@ export class HpackDecoder {
   }
 
   #entry(index: number): TableEntry {
+    if (index > STATIC_TABLE.length) this.dependsOnTable = true;
     const entry =
       index <= STATIC_TABLE.length
         ? STATIC_TABLE[index - 1]
@@ -137,11 +144,13 @@ export class HpackDecoder {
   #resize(limit: number): void {
     if (limit > this.#maxBytes) throw failed();
     this.version++;
+    this.dependsOnTable = true;
     this.#limit = limit;
     this.#evict(limit);
   }
 
-  #add(entry: TableEntry): void {
+  /** As a block does that was decoded before. */
+  add(entry: TableEntry): void {
     const size = sizeOf(entry);
     this.version++;
     // RFC 7541 section 4.4: one that does not fit empties the table.

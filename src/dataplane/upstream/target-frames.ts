@@ -7,6 +7,7 @@ import {
   protocolError,
 } from "../http2/peer-frames.ts";
 import type { PeerSettings } from "../http2/settings.ts";
+import type { TableEntry } from "../http2/static-table.ts";
 import { CacheTrial } from "./cache-trial.ts";
 import { ResponseList } from "./http2-head.ts";
 import type { UpstreamStream } from "./http2-stream.ts";
@@ -29,11 +30,17 @@ export interface SessionFrames extends FramesOwner<UpstreamStream> {
 
 const NOTHING = [] as const;
 
+interface KnownBlock {
+  readonly list: ResponseList;
+  /** What it adds to the table. */
+  readonly added: readonly TableEntry[];
+  /** Of the table that it refers to; null: to none. */
+  readonly version: number | null;
+}
+
 export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
-  /** By block, as long as the table is the same. */
-  readonly #known = new Map<string, ResponseList>();
+  readonly #known = new Map<string, KnownBlock>();
   readonly #trial = new CacheTrial();
-  #version = 0;
   #list = new ResponseList();
   readonly #add = (name: string, value: string) => this.#list.add(name, value);
 
@@ -91,16 +98,23 @@ export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
   /** Under load most heads and trailers of a target are equal: decoding them costs more than all the rest of a short response. */
   #read(block: BlockPlace): ResponseList {
     const { bytes, start, end } = block;
+    const { decoder } = this;
     if (end - start > MAX_KNOWN_BYTES || !this.#trial.isOn()) return this.#decode(block);
-    if (this.decoder.version !== this.#version) this.#known.clear();
-    this.#version = this.decoder.version;
     const key = bytes.latin1Slice(start, end);
     const known = this.#known.get(key);
-    if (this.#trial.asked(known !== undefined)) this.#known.clear();
-    if (known !== undefined) return known;
+    const isValid = known !== undefined && (known.version ?? decoder.version) === decoder.version;
+    if (this.#trial.asked(isValid)) this.#known.clear();
+    if (isValid) {
+      for (const entry of known.added) decoder.add(entry);
+      return known.list;
+    }
+    const added: TableEntry[] = [];
+    decoder.added = added;
     const list = this.#decode(block);
+    decoder.added = null;
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    if (this.decoder.version === this.#version) this.#known.set(key, list);
+    if (!decoder.dependsOnTable) this.#known.set(key, { list, added, version: null });
+    else if (added.length === 0) this.#known.set(key, { list, added, version: decoder.version });
     return list;
   }
 
