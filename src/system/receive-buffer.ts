@@ -15,6 +15,9 @@ const NEAR_MICROSECONDS = 5_000;
 /** The system takes twice as much, and half of it for its own structures. */
 const BOUND = new Int32Array([65_536]);
 
+/** Bun reads at most as much at once. */
+const FREE = new Int32Array([524_288]);
+
 const info = new Uint8Array(INFO_BYTES);
 const count = new Int32Array(1);
 const infoSize = new Uint32Array([INFO_BYTES]);
@@ -64,8 +67,17 @@ function roundTripOf(fd: number): number | null {
   return isKnown ? rtt.getUint32(RTT_OFFSET, true) : null;
 }
 
-/** Less than this waits in the system for a peer that reads. */
-export const BEHIND_BYTES = 262_144;
+/** The socket gets a peer that reads: small reads cost more. */
+export function freeReceiveBuffer(socket: object): void {
+  const fd = descriptorOf(socket);
+  if (fd >= 0) libc?.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(FREE), FREE.byteLength);
+}
+
+/**
+ * Less than this waits in the system for a peer that reads, also when it shares a processor and gets to it late. The system takes
+ * twice as much of a near peer that does not, so that the bound comes before anything is held.
+ */
+export const BEHIND_BYTES = 1_048_576;
 
 /** Bytes that were written and that the peer's system has not taken; 0 where the system does not say. */
 export function unsentBytes(socket: object): number {

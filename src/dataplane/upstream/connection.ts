@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import {
   BEHIND_BYTES,
   boundReceiveBuffer,
+  freeReceiveBuffer,
   isNear,
   unsentBytes,
 } from "../../system/receive-buffer.ts";
@@ -65,8 +66,9 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   #held: Buffer | null = null;
   /** Whether bytes are buffered. */
   isHolding = false;
+  /** Whether `boundReads` was called for this exchange. */
+  isBounded = false;
   #endsWhenWritten = false;
-  #isBounded = false;
   /** Addresses that were tried. */
   #tried: Set<Address> | null = null;
   /** Dials that have not failed yet. */
@@ -179,9 +181,16 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   /** What is read has to wait: bounds what one read brings. */
   boundReads(): void {
-    if (this.#isBounded || this.#socket === null) return;
-    this.#isBounded = true;
+    if (this.isBounded || this.#socket === null) return;
+    this.isBounded = true;
     boundReceiveBuffer(this.#socket);
+  }
+
+  /** Another exchange follows, whose client may read faster. */
+  freeReads(): void {
+    this.isBounded = false;
+    if (this.#socket === null) return;
+    freeReceiveBuffer(this.#socket);
   }
 
   pause(): void {

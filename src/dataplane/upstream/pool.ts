@@ -61,6 +61,7 @@ export class ConnectionPool implements ConnectionOwner {
       connection.destroy();
       return;
     }
+    if (connection.isBounded) connection.freeReads();
     connection.idleSince = now;
     this.#idle.push(connection);
   }
