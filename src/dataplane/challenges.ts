@@ -1,5 +1,6 @@
 // The open ACME challenges: responses and certificates for CAs that validate names; knows no order and no route.
 import type { Challenges } from "../snapshot/message.ts";
+import { FieldList } from "../http/field-list.ts";
 import type { LocalResponse } from "./error-page.ts";
 import type { ServerCertificate } from "./server/bun-tls.ts";
 
@@ -76,7 +77,7 @@ export class OpenChallenges {
     return {
       status: 200,
       body: isHead ? null : bytes,
-      headers: new Headers({
+      fields: new FieldList({
         "Content-Type": "application/octet-stream",
         "Cache-Control": "no-store",
         ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),

@@ -1,5 +1,6 @@
 // Error responses in the media type that the client accepts; knows no cause and no upstream.
 import { negotiate } from "../http/accept.ts";
+import { FieldList } from "../http/field-list.ts";
 import { proxyStatus } from "../http/proxy-status.ts";
 import type { ProxyError } from "./error.ts";
 
@@ -52,12 +53,10 @@ const encoder = new TextEncoder();
 /** A response of the gateway or a plugin, before it is sent. */
 export interface LocalResponse {
   readonly status: number;
-  /** May be changed, unless they are shared. */
-  readonly headers: Headers;
+  /** Of this response alone. */
+  readonly fields: FieldList;
   /** Null: none, or the request was HEAD. */
   readonly body: Uint8Array | null;
-  /** Whether other responses use the headers too: copy before changing them. Default: false. */
-  readonly hasSharedHeaders?: boolean;
 }
 
 /**
@@ -77,7 +76,7 @@ export function errorResponse(
   return {
     status: error.status,
     body: isHead ? null : bytes,
-    headers: new Headers({
+    fields: new FieldList({
       "Content-Type": type,
       "Cache-Control": "no-store",
       "Proxy-Status": proxyStatus(error.token, error.detail),

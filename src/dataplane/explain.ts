@@ -163,8 +163,8 @@ function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
 
 function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOutcome {
   if (redirectsToHttps(request, route)) {
-    const { headers, status } = redirectToHttps(request, route);
-    return outcomeOf("redirect", status, headers.get("location"));
+    const { fields, status } = redirectToHttps(request, route);
+    return outcomeOf("redirect", status, fields.get("location"));
   }
   const closed = maintenanceResponse(request, route);
   if (closed !== null) return outcomeOf("maintenance", closed.status, failures.maintenance.detail);

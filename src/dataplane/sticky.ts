@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import type { Service } from "../model/service.ts";
 import { cookieValue } from "../http/cookie.ts";
+import type { FieldList } from "../http/field-list.ts";
 
 /** 96 bits cannot be guessed. */
 const SIGNATURE_BYTES = 12;
@@ -42,7 +43,7 @@ export class StickyTargets<T extends { readonly id: string }> {
  * Adds the cookie to a response. A shared cache would bind all its clients to one target, so the response
  * becomes private (as with `nocache` of HAProxy's `cookie insert`).
  */
-export function addStickyCookie(fields: Headers, cookie: string): void {
+export function addStickyCookie(fields: FieldList, cookie: string): void {
   fields.append("Set-Cookie", cookie);
   const control = fields.get("cache-control") ?? "";
   if (!/(^|[\s,])(private|no-store)([\s,]|$)/i.test(control))

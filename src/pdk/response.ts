@@ -1,5 +1,8 @@
 // The responses with which a plugin ends the chain; knows no connection.
+import { FieldList, type FieldsInit } from "../http/field-list.ts";
 import type { ProxyStatusError } from "../http/proxy-status.ts";
+
+export { FieldList };
 
 /** The client gets the gateway's error page, in a media type that it accepts. */
 export interface Rejection {
@@ -33,11 +36,10 @@ export interface Reply {
   readonly kind: "reply";
   readonly status: number;
   readonly reason: string;
+  /** Copied before the gateway or another plugin changes them. */
   readonly headers: Headers;
   /** Null: none. The gateway drops the body in response to HEAD. With a source the headers need Content-Length. */
   readonly body: Uint8Array | BodySource | null;
-  /** Whether the plugin reuses these headers, so that the gateway must copy them before a change; default false. */
-  readonly hasSharedHeaders?: boolean;
 }
 
 export type PluginResponse = Rejection | Reply;
@@ -65,22 +67,47 @@ export const isRejection = (error: unknown): error is Rejection =>
 
 const encoder = new TextEncoder();
 
+/** The fields of those replies that were made here, for which nothing has to make `Headers`. */
+const fieldsOfReplies = new WeakMap<object, FieldList>();
+
+/** Of a plugin's reply, names as it has written them where it has not asked for `headers`. */
+export const fieldsOfReply = (given: Pick<Reply, "headers">): FieldList =>
+  fieldsOfReplies.get(given) ?? FieldList.ofHeaders(given.headers);
+
 /** Responds with this, as it is. */
 export function reply(
   status: number,
   reason: string,
   options: {
-    readonly headers?: HeadersInit;
+    readonly headers?: FieldsInit;
     /** Text is sent as UTF-8; say so in Content-Type. */
     readonly body?: Uint8Array | string | null;
   } = {},
 ): Reply {
   const { headers, body = null } = options;
-  return {
+  const bytes = typeof body === "string" ? encoder.encode(body) : body;
+  return replyWith(status, reason, { fields: new FieldList(headers), body: bytes });
+}
+
+/** The same with a list of fields, which nothing changes afterwards: other replies may have it too. */
+export function replyWith(
+  status: number,
+  reason: string,
+  { fields, body }: { readonly fields: FieldList; readonly body: Reply["body"] },
+): Reply {
+  const made: Reply = {
     kind: "reply",
     status,
     reason,
-    headers: new Headers(headers),
-    body: typeof body === "string" ? encoder.encode(body) : body,
+    get headers() {
+      // A change of them is one of this reply alone.
+      const own = fields.copy();
+      fieldsOfReplies.set(made, own);
+      Object.defineProperty(made, "headers", { value: own.headers, enumerable: true });
+      return own.headers;
+    },
+    body,
   };
+  fieldsOfReplies.set(made, fields);
+  return made;
 }

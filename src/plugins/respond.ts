@@ -1,6 +1,6 @@
 // respond: responds instead of the service: a fixed page, maintenance, a mock, an injected fault.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/response.ts";
+import { FieldList, type Outcome, reject, reply, replyWith } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin } from "../pdk/definition.ts";
@@ -165,28 +165,26 @@ function bypassOf({ cidr: networks, header, cookie }: Config["bypass"]) {
 
 function responder(own: Config): (context: RequestContext) => Outcome {
   const { status, json } = own;
-  const headers = new Headers(own.headers);
-  if (own.retry_after !== null) headers.set("Retry-After", String(own.retry_after));
+  const fields = new FieldList(own.headers);
+  if (own.retry_after !== null) fields.set("Retry-After", String(own.retry_after));
   const hasNone = own.body === null && own.template === null && json === undefined;
   if (hasNone && status >= 400) {
-    const fields = Object.fromEntries(headers);
-    return () =>
-      reject(status, "respond", {
-        detail: "the gateway responds instead of the service",
-        headers: fields,
-      });
+    const headers = Object.fromEntries(fields.pairs);
+    const detail = "the gateway responds instead of the service";
+    return () => reject(status, "respond", { detail, headers });
   }
-  if (!hasNone && !headers.has("content-type"))
-    headers.set(
+  if (!hasNone && !fields.has("content-type"))
+    fields.set(
       "Content-Type",
       json === undefined ? "text/plain; charset=utf-8" : "application/json",
     );
   if (own.template === null) {
     const body = json === undefined ? own.body : JSON.stringify(json);
-    return () => reply(status, "respond", { headers, body });
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : null;
+    return () => replyWith(status, "respond", { fields, body: bytes });
   }
-  const fill = compileTemplate(own.template, escaperOf(headers.get("content-type") ?? ""));
-  return (context) => reply(status, "respond", { headers, body: fill(context) });
+  const fill = compileTemplate(own.template, escaperOf(fields.get("content-type") ?? ""));
+  return (context) => reply(status, "respond", { headers: fields.pairs, body: fill(context) });
 }
 
 /** Values from clients must not become markup or end a string. */

@@ -56,7 +56,8 @@ export function editedFields(holder: EditHolder, base: Headers, edits: Edits): E
 
 const UNKNOWN: readonly never[] = [];
 
-const ID_FIELD = "X-Request-Id";
+/** As the gateway writes it. */
+export const ID_FIELD = "X-Request-Id";
 
 export function isSame(
   one: readonly (string | null)[],
@@ -87,7 +88,10 @@ function made(holder: EditHolder, base: Headers, edits: Edits): EditedFields {
   return made;
 }
 
-export function applyEdits(headers: Headers, { names, values, id }: Edits): void {
+export function applyEdits(
+  headers: Pick<Headers, "set" | "delete">,
+  { names, values, id }: Edits,
+): void {
   for (let at = 0; at < names.length; at++) {
     const value = values[at] ?? null;
     const name = names[at] ?? "";
@@ -103,6 +107,8 @@ export interface EditedLines {
   readonly values: readonly (string | null)[];
   readonly lines: string;
   readonly hasDate: boolean;
+  /** Whether one of the edits is of the id: no other may follow. */
+  readonly setsId: boolean;
 }
 
 /**
@@ -133,5 +139,6 @@ export function editedLines(base: string, { names, values, id }: Edits): EditedL
   }
   for (const [lower, edit] of edits) if (!seen.has(lower)) lines += edit;
   const date = edits.get("date");
-  return { names, values, lines, hasDate: date === undefined ? seen.has("date") : date !== "" };
+  const hasDate = date === undefined ? seen.has("date") : date !== "";
+  return { names, values, lines, hasDate, setsId: edits.has("x-request-id") };
 }

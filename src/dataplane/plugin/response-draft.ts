@@ -3,22 +3,15 @@ import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/
 import type { BodySource } from "../../pdk/response.ts";
 import { type FieldPairs, isFieldValue, isToken } from "../../http/fields.ts";
 import type { ProxyError } from "../error.ts";
-import {
-  applyEdits,
-  type EditedFields,
-  editedFields,
-  type EditHolder,
-  type Edits,
-} from "./edited-fields.ts";
+import { FieldList } from "../../http/field-list.ts";
+import { listOf, type SharedHead } from "../upstream/response-head.ts";
+import { applyEdits, type Edits, ID_FIELD } from "./edited-fields.ts";
 import { guardTransform } from "./running-plugin.ts";
 
 export interface DraftParts {
   readonly source: DraftForPlugins["source"];
-  readonly status: number;
-  /** Has the headers, and is asked for them at most once. They may be changed unless shared. */
-  readonly fields: { readonly headers: Headers };
-  /** The object that shares these headers with other responses, and caches edits of them; absent: not shared. */
-  readonly sharedBy?: EditHolder | null;
+  /** Which other responses may have too. */
+  readonly head: SharedHead;
   readonly error?: ProxyError | null;
   readonly bodyLength?: number | null;
   readonly wholeBody?: Uint8Array | null;
@@ -58,12 +51,10 @@ export class ResponseDraft implements DraftForPlugins {
   isPiped = false;
   readonly #isHead: boolean;
   readonly #isGrpc: boolean;
-  readonly #base: DraftParts["fields"];
-  /** Null: nothing has looked at them. */
-  #headers: Headers | null = null;
-  /** Null once the headers are this response's own. */
-  #sharedBy: EditHolder | null;
-  /** Edits to apply to the headers while they are shared. */
+  /** As it was before plugins. */
+  readonly head: SharedHead;
+  /** Null while the fields are those of the head with the edits below. */
+  #fields: FieldList | null = null;
   #names: readonly string[] = NO_EDITS;
   #values: readonly (string | null)[] = NO_EDITS;
   /** The same arrays while this response alone holds them. */
@@ -76,9 +67,8 @@ export class ResponseDraft implements DraftForPlugins {
 
   constructor(parts: DraftParts) {
     this.source = parts.source;
-    this.status = parts.status;
-    this.#base = parts.fields;
-    this.#sharedBy = parts.sharedBy ?? null;
+    this.status = parts.head.status;
+    this.head = parts.head;
     const { error = null } = parts;
     this.error =
       error === null
@@ -96,20 +86,29 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   get headers(): Headers {
-    if (this.#sharedBy === null) {
-      this.#headers ??= this.#base.headers;
-      return this.#headers;
+    if (this.#fields === null) {
+      const own = new Headers(this.head.headers);
+      applyEdits(own, { names: this.#names, values: this.#values, id: this.#id });
+      this.#fields = FieldList.ofHeaders(own, this.head.lines);
     }
-    const own = new Headers(this.#base.headers);
-    this.#headers = own;
-    this.#sharedBy = null;
-    applyEdits(own, { names: this.#names, values: this.#values, id: this.#id });
-    return own;
+    return this.#fields.headers;
   }
 
-  /** What plugins have set and removed; null: one has read `headers`, which hold it. */
+  /** This response's own, after which it is not `isPlain`. */
+  get fields(): FieldList {
+    this.#fields ??= this.#editedList();
+    return this.#fields;
+  }
+
+  #editedList(): FieldList {
+    const list = listOf(this.head);
+    applyEdits(list, { names: this.#names, values: this.#values, id: this.#id });
+    return list;
+  }
+
+  /** What plugins have set and removed; null: the fields are this response's own, and hold it. */
   get edits(): Edits | null {
-    if (this.#sharedBy === null) return null;
+    if (this.#fields !== null) return null;
     // Other responses are compared with the arrays.
     this.#own = null;
     return { names: this.#names, values: this.#values, id: this.#id };
@@ -124,7 +123,7 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   setHeaders(names: readonly string[], values: readonly string[]): void {
-    if (this.#sharedBy !== null && this.#names.length === 0) {
+    if (this.#fields === null && this.#names.length === 0) {
       this.#names = names;
       this.#values = values;
       return;
@@ -134,35 +133,19 @@ export class ResponseDraft implements DraftForPlugins {
 
   /** The request id that the client gets, whatever plugins have set. */
   setId(id: string): void {
-    if (this.#sharedBy === null) this.#edit("X-Request-Id", id);
-    else this.#id = id;
+    if (this.#fields === null) this.#id = id;
+    else this.#fields.set(ID_FIELD, id);
   }
 
   #edit(name: string, value: string | null): void {
-    if (this.#sharedBy !== null) {
+    if (this.#fields === null) {
       this.#own ??= { names: [...this.#names], values: [...this.#values] };
       this.#own.names.push(name);
       this.#own.values.push(value);
       this.#names = this.#own.names;
       this.#values = this.#own.values;
-    } else if (value === null) this.headers.delete(name);
-    else this.headers.set(name, value);
-  }
-
-  /** Null: a plugin has read `headers`, which made a copy. The object is reused for other responses afterwards. */
-  get editedFields(): EditedFields | null {
-    const holder = this.#sharedBy;
-    const { edits } = this;
-    return holder === null || edits === null
-      ? null
-      : editedFields(holder, this.#base.headers, edits);
-  }
-
-  /** The headers for immediate reading, without a copy. */
-  get sentHeaders(): Headers {
-    const isUnchanged = this.#names.length === 0 && this.#id === null;
-    const unchanged = this.#headers ?? this.#base.headers;
-    return isUnchanged ? unchanged : (this.editedFields?.headers ?? unchanged);
+    } else if (value === null) this.#fields.delete(name);
+    else this.#fields.set(name, value);
   }
 
   get hasBody(): boolean {
@@ -226,7 +209,7 @@ export class ResponseDraft implements DraftForPlugins {
 
   /** Whether no plugin has read the headers or changed the body. */
   get isPlain(): boolean {
-    return this.#sharedBy !== null && this.#replacement === null && this.#transforms.length === 0;
+    return this.#fields === null && this.#replacement === null && this.#transforms.length === 0;
   }
 
   /** The body that replaces the original one; null: not replaced. */

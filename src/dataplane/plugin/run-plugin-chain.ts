@@ -36,7 +36,7 @@ export function settle(
   const error = failures.rejected(given);
   report(request, error);
   const response = errorResponse(request, error);
-  for (const [name, value] of Object.entries(given.headers)) response.headers.set(name, value);
+  for (const [name, value] of Object.entries(given.headers)) response.fields.set(name, value);
   respondLocal(request, response, { source: "gateway", error, order });
 }
 

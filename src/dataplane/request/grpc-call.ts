@@ -12,6 +12,7 @@ import { titleOf } from "../error-page.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
+import type { FieldList } from "../../http/field-list.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
@@ -144,10 +145,10 @@ export function failureTrailers(
 /** The header fields of a response that consists of them: those of an HTTP response with the status in the place of a body. */
 export function trailersOnly(
   request: ClientRequest,
-  { headers, status }: Pick<ResponseDraft, "headers" | "status">,
+  draft: Pick<ResponseDraft, "fields" | "status">,
   error: ProxyError | null,
-): Headers {
-  const fields = new Headers(headers);
+): FieldList {
+  const { fields, status } = draft;
   for (const name of NOT_FOR_GRPC) fields.delete(name);
   fields.set("Content-Type", GRPC_CONTENT_TYPE);
   // A plugin may have responded in gRPC.

@@ -1,4 +1,5 @@
 // Responses of the gateway by configuration: redirect to HTTPS, maintenance, default site; knows no upstream.
+import { FieldList } from "../../http/field-list.ts";
 import type { Settings } from "../../model/settings.ts";
 import { CHALLENGE_PATH } from "../challenges.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
@@ -34,8 +35,8 @@ export function redirectToHttps(request: ClientRequest, route: RouteRuntime): Lo
 }
 
 function redirect(location: string, status: number): LocalResponse {
-  const headers = new Headers({ Location: location, "Cache-Control": "no-store" });
-  return { status, headers, body: null };
+  const fields = new FieldList({ Location: location, "Cache-Control": "no-store" });
+  return { status, fields, body: null };
 }
 
 /** The response of a route in maintenance; null for clients that bypass it. */
@@ -49,7 +50,7 @@ export function maintenanceResponse(
     maintenance.html === ""
       ? errorResponse(request, failures.maintenance, maintenance.retry_after)
       : page(request, maintenance.html, 503);
-  response.headers.set("Retry-After", String(maintenance.retry_after));
+  response.fields.set("Retry-After", String(maintenance.retry_after));
   return response;
 }
 
@@ -78,7 +79,7 @@ function page(request: ClientRequest, html: string, status: number): LocalRespon
   return {
     status,
     body: isHead ? null : body,
-    headers: new Headers({
+    fields: new FieldList({
       "Content-Type": "text/html; charset=utf-8",
       "Cache-Control": "no-store",
       "X-Request-Id": request.id,

@@ -3,6 +3,7 @@ import { parseAuthority } from "../../http/authority.ts";
 import { stripPrefix } from "../../http/request-target.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import { listOf } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { ClientRequest } from "./client-request.ts";
 
@@ -30,16 +31,15 @@ const REFRESH = /^([^;,]*[;,]\s*url\s*=\s*["']?)([^"'\s]*)(["']?\s*)$/i;
 export function withClientAddress(head: ResponseHead, attempt: Attempt): ResponseHead {
   const { service, target } = attempt;
   if (!service.service.rewrite_redirects || target === null) return head;
-  const location = rewritten(head.headers.get("location"), attempt, target);
-  const [, before = "", url = "", after = ""] =
-    REFRESH.exec(head.headers.get("refresh") ?? "") ?? [];
+  const fields = listOf(head);
+  const location = rewritten(fields.get("location"), attempt, target);
+  const [, before = "", url = "", after = ""] = REFRESH.exec(fields.get("refresh") ?? "") ?? [];
   const refresh = rewritten(url, attempt, target);
   if (location === null && refresh === null) return head;
   // Equal responses share the head.
-  const headers = new Headers(head.headers);
-  if (location !== null) headers.set("Location", location);
-  if (refresh !== null) headers.set("Refresh", before + refresh + after);
-  return head.with(headers);
+  if (location !== null) fields.set("Location", location);
+  if (refresh !== null) fields.set("Refresh", before + refresh + after);
+  return head.with(fields.lines);
 }
 
 /** Null: the URL does not name the target, or nothing that the route serves there. */

@@ -2,14 +2,15 @@
 //
 // In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
 // id, debug headers. The response parser has removed the targets' hop-by-hop fields.
+import type { FieldList } from "../../http/field-list.ts";
 import { grpcStatusOfHttp } from "../../http/grpc.ts";
 import { requestGarbage, REQUESTS_PER_COLLECTION } from "../../garbage.ts";
-import type { BodySource, Reply } from "../../pdk/response.ts";
+import { type BodySource, fieldsOfReply, type Reply } from "../../pdk/response.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
 import { logFailure } from "../failure-log.ts";
 import { releaseBuffers } from "../buffer-release.ts";
-import type { EditHolder } from "../plugin/edited-fields.ts";
+import { ID_FIELD } from "../plugin/edited-fields.ts";
 import { PipedBody } from "../plugin/piped-body.ts";
 import {
   closeSource,
@@ -25,8 +26,14 @@ import type {
   ClientStream,
   OutgoingHead,
 } from "../server/client-stream.ts";
+import {
+  EditedHead,
+  IdentifiedHead,
+  ListHead,
+  listOf,
+  type SharedHead,
+} from "../upstream/response-head.ts";
 import { addStickyCookie } from "../sticky.ts";
-import { EditedHead, IdentifiedHead } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest, RequestPlugins } from "./client-request.ts";
@@ -85,7 +92,7 @@ export function respondError(
   request.bytesOut = 0;
   request.addReason(request.reasonOf(error));
   const response = errorResponse(request, error);
-  for (const name in headers) response.headers.set(name, headers[name] ?? "");
+  for (const name in headers) response.fields.set(name, headers[name] ?? "");
   const origin: ResponseOrigin = { source: "gateway", error };
   if (isFinal) respondLocal(request, response, origin);
   else void sendLocal(request, response, origin);
@@ -109,9 +116,8 @@ export function respondUnread(
   const id = Bun.randomUUIDv7();
   const header = (name: string) => stream.fields.get(name);
   const response = errorResponse({ id, method: stream.method, header }, error);
-  const { status, headers, body } = response;
-  const pieces = body === null ? NO_PIECES : [body];
-  stream.respond({ status, headers, hasContentType: true, hasLength: body === null }, pieces, true);
+  const { status, body } = response;
+  stream.respond(localHead(response), body === null ? NO_PIECES : [body], true);
   if (worker === null) return;
   worker.recorder.unread(status);
   const client = stream.connection?.address ?? stream.peerAddress();
@@ -145,18 +151,15 @@ function sendGrpcStatus(
   response: LocalResponse | Reply,
   { source, error = null, order }: ResponseOrigin,
 ): number {
-  const { status, headers } = response;
   closeSource(response.body);
-  const sharedHeaders = response.hasSharedHeaders === true ? sharedBy(headers) : null;
-  const parts = { source, error, status, fields: response, sharedBy: sharedHeaders, bodyLength: 0 };
+  const parts = { source, error, head: localHead(response), bodyLength: 0 };
   const draft = new ResponseDraft({ ...parts, isHead: false, isGrpc: true });
   const { plugins } = request;
   if (plugins?.hasResponseHandlers(order) === true) plugins.respond(draft, order);
   const fields = trailersOnly(request, draft, error);
   addGatewayFields(request, fields);
   request.bytesOut = 0;
-  const head = { status: 200, headers: fields, hasContentType: true, hasLength: false };
-  request.stream.respond(head, NO_PIECES, true);
+  request.stream.respond(new ListHead(fields, { status: 200 }), NO_PIECES, true);
   return draft.status;
 }
 
@@ -184,23 +187,27 @@ function sendPlain(
   request: ClientRequest,
   response: LocalResponse | Reply,
 ): number | Promise<number> {
-  const { status, body, hasSharedHeaders = false } = response;
-  const shared = hasSharedHeaders ? sharedBy(response.headers) : null;
-  let { headers } = response;
-  if (request.generation.debugFields !== null) {
-    if (shared !== null) headers = new Headers(headers);
-    addGatewayFields(request, headers);
-  } else if (request.sendsId) {
-    // Send before the next response changes them.
-    if (shared !== null) headers = shared.withId ??= new Headers(headers);
-    headers.set(ID_FIELD, request.id);
+  const head = withGatewayFields(request, localHead(response));
+  return send(request, head, { body: response.body, isHead: request.method === "HEAD" });
+}
+
+/** Those of lists that other replies may have too. */
+const localHeads = new WeakMap<FieldList, ListHead>();
+
+function localHead(response: LocalResponse | Reply): SharedHead {
+  const { status, body } = response;
+  let fields = "fields" in response ? response.fields : fieldsOfReply(response);
+  const known = localHeads.get(fields);
+  if (known?.status === status) return known;
+  const isEmpty = body === null && status >= 300 && status !== 304;
+  if (isEmpty && !fields.has("content-length")) {
+    fields = fields.copy();
+    fields.set("Content-Length", "0");
   }
-  const hasContentType = shared?.hasContentType ?? headers.has("content-type");
-  return send(
-    request,
-    { status, headers, hasContentType, isHead: request.method === "HEAD" },
-    body,
-  );
+  const head = new ListHead(fields, { status });
+  // A plugin may still change the others.
+  if (fields.madeHeaders === null) localHeads.set(fields, head);
+  return head;
 }
 
 /** With response handlers. */
@@ -210,13 +217,11 @@ function sendDrafted(
   { source, error = null, order }: ResponseOrigin,
 ): number | Promise<number> {
   const isHead = request.method === "HEAD";
-  const { status, headers, body } = response;
+  const { body } = response;
   const draft = new ResponseDraft({
     source,
     error,
-    status,
-    fields: response,
-    sharedBy: response.hasSharedHeaders === true ? sharedBy(headers) : null,
+    head: localHead(response),
     wholeBody: isSource(body) ? null : body,
     bodyLength: body?.byteLength ?? 0,
     isHead,
@@ -226,7 +231,7 @@ function sendDrafted(
   const { pipe, replacement } = draft;
   const left = replacement === null ? body : replacement.body;
   if (replacement !== null) closeSource(body);
-  if (replacement !== null && !isHead && !isSource(left)) draft.headers.delete("content-length");
+  if (replacement !== null && !isHead && !isSource(left)) draft.fields.delete("content-length");
   if (pipe === null || left === null || isHead) return sendDraft(request, draft, left);
   if (isSource(left)) {
     if (!draft.hasBody) return sendDraft(request, draft, left);
@@ -237,7 +242,7 @@ function sendDrafted(
   if (draft.isSlow) return sendSlowly(request, draft, { pipe, body: left });
   const pieces = pipe.whole([left]);
   const finishDraft = (all: readonly Uint8Array[]) => {
-    draft.headers.delete("content-length");
+    draft.fields.delete("content-length");
     const [only] = all;
     return sendDraft(request, draft, all.length === 1 && only ? only : Buffer.concat(all));
   };
@@ -250,11 +255,18 @@ function sendDraft(
   draft: ResponseDraft,
   body: Reply["body"],
 ): number | Promise<number> {
-  const { status, hasBody } = draft;
-  const headers = withDebugFields(request, draft.sentHeaders);
-  const hasContentType = headers.has("content-type");
+  const { edits, hasBody } = draft;
+  const isShared = edits !== null && request.generation.debugFields === null;
+  const head = isShared ? new EditedHead(draft.head, edits, draft.status) : ownHead(request, draft);
   draft.sendTrailers(request.stream);
-  return send(request, { status, headers, hasContentType, isHead: !hasBody }, body);
+  return send(request, head, { body, isHead: !hasBody });
+}
+
+/** Of a response of the gateway or a plugin that shares its fields with no other. */
+function ownHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead {
+  const { fields, status } = draft;
+  for (const [name, value] of debugFieldsOf(request)) fields.set(name, value);
+  return new ListHead(fields, { status });
 }
 
 /** Sends a complete body through transforms that delay it. */
@@ -286,58 +298,27 @@ function streamedHead(
   draft: ResponseDraft,
   pipe: TransformPipe,
 ): OutgoingHead {
-  if (!pipe.isObserver) draft.headers.delete("content-length");
-  const headers = withDebugFields(request, draft.headers);
-  return { status: draft.status, headers, hasContentType: true, hasLength: false };
-}
-
-interface LocalHead {
-  readonly status: number;
-  /** May be shared: send before the next response changes them. */
-  readonly headers: Headers;
-  readonly hasContentType: boolean;
-  /** Whether to omit the body of a HEAD request. */
-  readonly isHead: boolean;
+  if (!pipe.isObserver) draft.fields.delete("content-length");
+  return ownHead(request, draft);
 }
 
 const NO_PIECES: readonly Uint8Array[] = [];
 
 function send(
   request: ClientRequest,
-  head: LocalHead,
-  body: Reply["body"],
+  head: OutgoingHead,
+  /** `isHead`: whether to omit the body. */
+  { body, isHead }: { readonly body: Reply["body"]; readonly isHead: boolean },
 ): number | Promise<number> {
-  const { status, headers, hasContentType, isHead } = head;
+  const { status } = head;
   const hasBody = !isHead && status !== 204 && status !== 304;
-  if (isSource(body) && hasBody) {
-    const sent = { status, headers, hasContentType, hasLength: true };
-    return transferSource(request, { head: sent, source: body, pipe: null, ending() {} });
-  }
+  if (isSource(body) && hasBody)
+    return transferSource(request, { head, source: body, pipe: null, ending() {} });
   closeSource(body);
   const pieces = hasBody && body !== null && !isSource(body) ? [body] : NO_PIECES;
   request.bytesOut = pieces === NO_PIECES ? 0 : (body?.byteLength ?? 0);
-  // Bun adds a length of 0 where there is no body: right for redirects and errors, wrong for the HEAD of a page.
-  const hasLength = headers.has("content-length") || (pieces === NO_PIECES && status >= 300);
-  request.stream.respond({ status, headers, hasContentType, hasLength }, pieces, true);
+  request.stream.respond(head, pieces, true);
   return status;
-}
-
-/** Cached copies of headers that many responses share. */
-interface SharedHeaders extends EditHolder {
-  readonly hasContentType: boolean;
-  /** A copy with the id of the last request. */
-  withId?: Headers;
-}
-
-const sharedHeaders = new WeakMap<Headers, SharedHeaders>();
-
-function sharedBy(headers: Headers): SharedHeaders {
-  let shared = sharedHeaders.get(headers);
-  if (shared === undefined) {
-    shared = { hasContentType: headers.has("content-type") };
-    sharedHeaders.set(headers, shared);
-  }
-  return shared;
 }
 
 // Responses of targets.
@@ -352,10 +333,7 @@ export function showToPlugins(
   if (!plugins.hasResponseHandlers()) return null;
   const draft = new ResponseDraft({
     source: "upstream",
-    status: head.status,
-    fields: head,
-    // By all equal responses.
-    sharedBy: head,
+    head,
     isGrpc: request.isGrpc,
     bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
     isHead: request.method === "HEAD",
@@ -374,7 +352,9 @@ export function respondUpstream(
   const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
   const isAsItIs = cookie === null && request.generation.debugFields === null;
   if (draft === null) {
-    const sent = isAsItIs ? asItIs(request, head) : withFields(outcome, head, cookie);
+    const sent = isAsItIs
+      ? asItIs(request, head)
+      : madeHead(outcome, head, { cookie, keepsLength: true });
     request.stream.respond(sent, pieces, false);
     return null;
   }
@@ -400,8 +380,8 @@ function editedHead({ request, draft }: UpstreamOutcome, head: ResponseHead): Ou
   return edits === null ? null : new EditedHead(head, edits, draft.status);
 }
 
-/** The target's head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
-function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
+/** The head, with the request id if enabled. The engine reads it at once: equal responses share one object. */
+function asItIs(request: ClientRequest, head: SharedHead): OutgoingHead {
   const { plugins, listener, knownId } = request;
   if (plugins === null ? !listener.namesRequests : !request.sendsId) return head;
   head.withId ??= new IdentifiedHead(head);
@@ -409,19 +389,24 @@ function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
   return head.withId;
 }
 
-/** The head with all headers of the gateway. */
-function withFields(
+/** The head with all fields of the gateway, for this response alone. */
+function madeHead(
   { draft, request }: UpstreamOutcome,
   head: ResponseHead,
-  cookie: string | null,
+  { cookie, keepsLength }: { readonly cookie: string | null; readonly keepsLength: boolean },
 ): OutgoingHead {
-  const headers = draft === null ? new Headers(head.headers) : draft.headers;
-  if (cookie !== null) addStickyCookie(headers, cookie);
-  addGatewayFields(request, headers);
-  const { hasContentType, hasLength } = head;
-  const spelled = head.spelled(draft === null ? head.status : draft.status);
-  return { headers, hasContentType, hasLength, ...spelled };
+  const fields = draft === null ? listOf(head) : draft.fields;
+  if (cookie !== null) addStickyCookie(fields, cookie);
+  addGatewayFields(request, fields);
+  if (!keepsLength) fields.delete("content-length");
+  const { status, reason, trailer } = head;
+  if (draft === null || draft.status === status)
+    return new ListHead(fields, { status, reason, trailer });
+  return new ListHead(fields, { status: draft.status, trailer });
 }
+
+/** Whether transforms leave the length of the body. */
+const keepsLength = (pipe: TransformPipe | null): boolean => pipe === null || pipe.isObserver;
 
 function respondDrafted(
   outcome: UpstreamOutcome,
@@ -434,10 +419,9 @@ function respondDrafted(
 ): Promise<void> | null {
   const { draft, cookie, pieces } = parts;
   const { request } = outcome;
-  const whole = withFields(outcome, head, cookie);
-  const { headers } = whole;
   const { replacement, pipe } = draft;
-  if (replacement !== null) headers.delete("content-length");
+  const isSame = replacement === null && (!draft.hasBody || keepsLength(pipe));
+  const sent = madeHead(outcome, head, { cookie, keepsLength: isSame });
   const replaced = replacement?.body ?? null;
   // Without a body for the client: `respondSource` sends the others.
   closeSource(replaced);
@@ -446,8 +430,6 @@ function respondDrafted(
   const respond = (all: readonly Uint8Array[]): void => {
     // `onContent` has counted the target's body, not the one for the client.
     if (pipe !== null || replacement !== null) request.bytesOut = draft.hasBody ? sizeOf(all) : 0;
-    const hasContentType = headers.has("content-type");
-    const sent = { ...whole, hasContentType, hasLength: headers.has("content-length") };
     draft.sendTrailers(request.stream);
     // A plugin may still hold its replacement body.
     request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);
@@ -456,7 +438,6 @@ function respondDrafted(
     respond(own);
     return null;
   }
-  if (!pipe.isObserver) headers.delete("content-length");
   const changed = pipe.whole(own);
   const send = (all: readonly Uint8Array[]): void => {
     if (replacement === null) releaseUnused(own, all);
@@ -475,9 +456,8 @@ function respondSource(
 ): void {
   const { request } = outcome;
   const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
-  const sent = withFields(outcome, head, cookie);
   const { pipe } = draft;
-  if (pipe !== null && !pipe.isObserver) sent.headers.delete("content-length");
+  const sent = madeHead(outcome, head, { cookie, keepsLength: keepsLength(pipe) });
   const ending = () => draft.sendTrailers(request.stream);
   void transferSource(request, { head: sent, source, pipe, ending }).then((status) =>
     finish(request, status),
@@ -504,11 +484,12 @@ export function startUpstream(
   const isAsItIs = cookie === null && request.generation.debugFields === null;
   const edited = isAsItIs && draft?.isPlain === true ? editedHead(outcome, head) : null;
   if (edited !== null) return request.stream.start(edited, reader, false);
-  const sent =
-    isAsItIs && draft === null ? asItIs(request, head) : withFields(outcome, head, cookie);
   const pipe = draft?.pipe ?? null;
+  const sent =
+    isAsItIs && draft === null
+      ? asItIs(request, head)
+      : madeHead(outcome, head, { cookie, keepsLength: keepsLength(pipe) });
   if (draft === null || pipe === null) return request.stream.start(sent, reader, false);
-  if (!pipe.isObserver) sent.headers.delete("content-length");
   draft.isPiped = true;
   request.bytesOut = 0;
   return new PipedBody(pipe, reader, {
@@ -527,11 +508,11 @@ export function respondRefusal(
   pieces: readonly Uint8Array[],
 ): void {
   const { request, service } = outcome;
-  const headers = new Headers(head.headers);
+  const fields = listOf(head);
   const cookie = service.sticky === null ? null : outcome.stickyCookie();
-  if (cookie !== null) addStickyCookie(headers, cookie);
+  if (cookie !== null) addStickyCookie(fields, cookie);
   const body = pieces.length === 0 ? null : Buffer.concat(pieces);
-  const response = { status: head.status, headers, body };
+  const response = { status: head.status, fields, body };
   respondLocal(request, response, { source: "upstream" });
 }
 
@@ -547,19 +528,17 @@ export function upgradeFields(outcome: UpstreamOutcome, fields: FieldPairs): Fie
 
 // Headers of the gateway on each response.
 
-const ID_FIELD = "X-Request-Id";
-
 /** The request id and the debug headers, where enabled. */
-function addGatewayFields(request: ClientRequest, fields: Headers): void {
+function addGatewayFields(request: ClientRequest, fields: FieldList): void {
   if (request.sendsId) fields.set(ID_FIELD, request.id);
   for (const [name, value] of debugFieldsOf(request)) fields.set(name, value);
 }
 
-function withDebugFields(request: ClientRequest, fields: Headers): Headers {
-  if (request.generation.debugFields === null) return fields;
-  const copy = new Headers(fields);
-  for (const [name, value] of debugFieldsOf(request)) copy.set(name, value);
-  return copy;
+function withGatewayFields(request: ClientRequest, head: SharedHead): OutgoingHead {
+  if (request.generation.debugFields === null) return asItIs(request, head);
+  const fields = listOf(head);
+  addGatewayFields(request, fields);
+  return new ListHead(fields, { status: head.status });
 }
 
 /** Which worker, version, route and target served the request; empty unless `settings.debug_headers` is on. */

@@ -5,6 +5,7 @@ import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { NO_POOL, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange } from "../upstream/exchange.ts";
 import { requestHead } from "../upstream/request-writer.ts";
+import { listOf } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import type { UpstreamExchange } from "../upstream/transport.ts";
 import type { ClientRequest } from "./client-request.ts";
@@ -55,7 +56,8 @@ export class UpgradeTransaction extends ProxyTransaction {
       return;
     }
     this.attemptCompleted();
-    const parts = { protocol: chosen, fields: [...head.headers], frames: null, connection, rest };
+    const fields = listOf(head).pairs;
+    const parts = { protocol: chosen, fields, frames: null, connection, rest };
     const problem = joinUpgraded(this, this.detachTarget(), parts);
     if (problem === null) this.leave();
     else this.onFailed(problem);

@@ -21,22 +21,22 @@ export interface EngineFeatures {
 /** The head of a response as an engine sends it. */
 export interface OutgoingHead {
   readonly status: number;
-  /** End-to-end header fields. The engine copies them before the call returns, so that responses can share one object. */
+  /** The end-to-end header fields as lines, each with CRLF and with names as their author has written them. */
+  readonly lines: string;
+  /** The same for Bun's responses, made once asked for. The engine copies them before the call returns, so that responses can share one object. */
   readonly headers: Headers;
-  /** The same fields as lines, each with CRLF, where nothing has looked at them: engines that write bytes need no more. */
-  readonly lines?: string | null;
-  /** Without `lines`: the fields as the target has sent them, for the order and the case of names that are still there. */
-  readonly spelling?: string | null;
-  /** With `lines`: the reason phrase, and whether there is a Date. */
+  /** That of a target; absent: the usual one. */
   readonly reason?: string;
-  readonly hasDate?: boolean | undefined;
-  /** With `lines`: the value of Content-Length, if there is one. */
-  readonly length?: number;
+  readonly hasDate: boolean;
+  readonly hasContentType: boolean;
+  /** Whether there is a Content-Length. */
+  readonly hasLength: boolean;
+  /** Its value; -1: there is none. */
+  readonly length: number;
   /** The value of Trailer, for engines that send trailers after this body. */
   readonly trailer?: string | null;
-  readonly hasContentType: boolean;
-  /** Whether `headers` holds a Content-Length. */
-  readonly hasLength: boolean;
+  /** Whether the connection ends with this response. */
+  readonly closes: boolean;
 }
 
 /** The client's side of a streamed body. */

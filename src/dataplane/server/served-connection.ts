@@ -59,4 +59,4 @@ export type OpenConnection = (socket: ClientSocket, owner: ConnectionOwner) => S
 
 /** The header line that announces HTTP/3 at the same port; empty without it. */
 export const altSvcLine = ({ http3, port }: Listener): string =>
-  http3 ? `alt-svc: h3=":${port}"; ma=86400\r\n` : "";
+  http3 ? `Alt-Svc: h3=":${port}"; ma=86400\r\n` : "";

@@ -4,6 +4,7 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
+import { listOf } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 import type { HeadCache } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
@@ -204,7 +205,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
       throw new ResponseSyntaxError("the target sent too many interim responses");
     // 100 is for the body, which the gateway may have sent already.
     if (head.status === 100) this.#body?.continue();
-    else this.#owner.onInterim?.(head.status, [...head.headers]);
+    else this.#owner.onInterim?.(head.status, listOf(head).pairs);
     if (rest.length > 0 && this.#phase !== "done") this.#headBytes(rest);
   }
 

@@ -1,11 +1,13 @@
-// The head of a target's response: its fields as received, as Headers once something looks at them, and what equal ones share.
+// Heads of responses: of targets as received, and those of the gateway; as lines, as Headers once something looks at them, and what equal ones share.
 import type { ManagementCookies } from "../../http/management-cookies.ts";
+import { FieldList, spelledLines } from "../../http/field-list.ts";
 import {
   type EditedFields,
   editedFields,
   type EditedLines,
   editedLines,
   type Edits,
+  ID_FIELD,
   isSame,
 } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
@@ -40,8 +42,19 @@ interface HeadFacts {
   readonly trailer: string | null;
 }
 
+/** A head that other responses may have too: nothing changes it, and what is made of it for one of them serves the next. */
+export interface SharedHead extends OutgoingHead {
+  /** Whether it has a request id. */
+  readonly hasId: boolean;
+  /** The same with the request id of the last request; created on first use, updated before each use. */
+  withId?: IdentifiedHead;
+  /** The same with the header fields that plugins have set. */
+  edited?: EditedFields;
+  editedLines?: EditedLines;
+}
+
 /** The head of a target's response. Several requests may share it: copy its headers to change them. */
-export class ResponseHead implements HeadFacts, OutgoingHead {
+export class ResponseHead implements HeadFacts, SharedHead {
   readonly status: number;
   readonly reason: string;
   readonly framing: BodyFraming;
@@ -56,23 +69,16 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
   readonly hasId: boolean;
   readonly hasCookies: boolean;
   readonly trailer: string | null;
-  /** The fields without hop-by-hop ones as received, a line each with CRLF; null: `headers` were changed. */
-  readonly lines: string | null;
-  /** The fields as received, also where `headers` were changed. */
-  readonly spelling: string | null;
-  /** The same with the request id of the last request; created on first use, updated before each use. */
+  /** It says nothing of the client's connection. */
+  readonly closes = false;
+  /** The fields without hop-by-hop ones as received, a line each with CRLF. */
+  readonly lines: string;
   withId?: IdentifiedHead;
-  /** The same with the header fields that plugins have set. */
   edited?: EditedFields;
   editedLines?: EditedLines;
-  #headers: Headers | null;
+  #headers: Headers | null = null;
 
-  /** One of `lines` and `headers` must be there. */
-  constructor(
-    facts: HeadFacts & { readonly spelling?: string | null },
-    lines: string | null,
-    headers: Headers | null = null,
-  ) {
+  constructor(facts: HeadFacts, lines: string) {
     this.status = facts.status;
     this.reason = facts.reason;
     this.framing = facts.framing;
@@ -88,27 +94,17 @@ export class ResponseHead implements HeadFacts, OutgoingHead {
     this.hasCookies = facts.hasCookies;
     this.trailer = facts.trailer;
     this.lines = lines;
-    this.spelling = lines ?? facts.spelling ?? null;
-    this.#headers = headers;
   }
 
   /** Made on first use. */
   get headers(): Headers {
-    this.#headers ??= headersOf(this.lines ?? "");
+    this.#headers ??= headersOf(this.lines);
     return this.#headers;
   }
 
-  /** What engines that write heads as they were need of it for a response with other headers. */
-  spelled(status: number): Pick<OutgoingHead, "status" | "spelling" | "reason" | "trailer"> {
-    const { spelling, reason, trailer } = this;
-    return status === this.status
-      ? { status, spelling, reason, trailer }
-      : { status, spelling, trailer };
-  }
-
-  /** The same with other headers. */
-  with(headers: Headers): ResponseHead {
-    return new ResponseHead(this, null, headers);
+  /** The same with other lines, in whose values alone they differ. */
+  with(lines: string): ResponseHead {
+    return new ResponseHead(this, lines);
   }
 }
 
@@ -134,40 +130,103 @@ export function valueBetween(text: string, start: number, end: number): string {
 
 const isBlank = (code: number) => code === 32 || code === 9;
 
-const ID_FIELD = "X-Request-Id";
+interface ListFacts {
+  readonly status: number;
+  /** Of a target, with this status. */
+  readonly reason?: string;
+  readonly trailer?: string | null;
+}
+
+/** A head from a list of fields, which must not be changed from then on. */
+export class ListHead implements SharedHead {
+  readonly status: number;
+  readonly reason?: string;
+  readonly trailer: string | null;
+  readonly hasContentType: boolean;
+  readonly hasLength: boolean;
+  readonly hasId: boolean;
+  readonly closes: boolean;
+  withId?: IdentifiedHead;
+  edited?: EditedFields;
+  editedLines?: EditedLines;
+  readonly #list: FieldList;
+  #lines: string | null = null;
+  #headers: Headers | null;
+
+  constructor(list: FieldList, { status, reason, trailer = null }: ListFacts) {
+    this.status = status;
+    if (reason !== undefined) this.reason = reason;
+    this.trailer = trailer;
+    this.hasContentType = list.has("content-type");
+    this.hasLength = list.has("content-length");
+    this.hasId = list.has(ID_FIELD);
+    this.closes = list.closes;
+    this.#list = list;
+    this.#headers = list.madeHeaders;
+  }
+
+  get lines(): string {
+    this.#lines ??= this.#list.lines;
+    return this.#lines;
+  }
+
+  get hasDate(): boolean {
+    return this.#list.has("date");
+  }
+
+  get length(): number {
+    return this.hasLength ? Number(this.#list.get("content-length")) : -1;
+  }
+
+  get headers(): Headers {
+    this.#headers ??= new Headers(this.#list.pairs);
+    return this.#headers;
+  }
+}
+
+/** The fields of a head, to be changed. */
+export function listOf(head: OutgoingHead): FieldList {
+  const list = FieldList.ofLines(head.lines);
+  if (head.closes) list.set("Connection", "close");
+  return list;
+}
 
 /** A head with the id of the request that it responds to. */
 export class IdentifiedHead implements OutgoingHead {
   readonly status: number;
-  readonly reason: string;
+  readonly reason?: string;
   readonly hasContentType: boolean;
   readonly hasLength: boolean;
   readonly length: number;
   readonly hasDate: boolean;
   readonly trailer: string | null;
+  readonly closes: boolean;
   id = "";
-  readonly #head: ResponseHead;
+  readonly #head: SharedHead;
+  /** The lines around the id. */
+  readonly #before: string;
+  readonly #after: string;
   #headers: Headers | null = null;
 
-  constructor(head: ResponseHead) {
+  constructor(head: SharedHead) {
     this.status = head.status;
-    this.reason = head.reason;
+    if (head.reason !== undefined) this.reason = head.reason;
     this.hasContentType = head.hasContentType;
     this.hasLength = head.hasLength;
     this.length = head.length;
     this.hasDate = head.hasDate;
-    this.trailer = head.trailer;
+    this.trailer = head.trailer ?? null;
+    this.closes = head.closes;
     this.#head = head;
+    const { lines } = head;
+    const own = head.hasId ? ID_LINE.exec(lines) : null;
+    this.#before = own === null ? `${lines}${ID_FIELD}` : lines.slice(0, own.index) + own[1];
+    const behind = own === null ? "" : lines.slice(own.index + own[0].length);
+    this.#after = behind.replace(ID_LINES, "");
   }
 
-  get spelling(): string | null {
-    return this.#head.spelling;
-  }
-
-  /** Null where an id of the target must be replaced. */
-  get lines(): string | null {
-    const { lines, hasId } = this.#head;
-    return lines === null || hasId ? null : `${lines}${ID_FIELD}: ${this.id}\r\n`;
+  get lines(): string {
+    return `${this.#before}: ${this.id}\r\n${this.#after}`;
   }
 
   /** One object: the engine copies it. */
@@ -178,54 +237,61 @@ export class IdentifiedHead implements OutgoingHead {
   }
 }
 
+const ID_LINE = /^(x-request-id):.*\r\n/im;
+const ID_LINES = new RegExp(ID_LINE, "gim");
+
 /** A head in which plugins have set or removed fields. To be sent before the next one of the same head, whose Headers it shares. */
 export class EditedHead implements OutgoingHead {
   readonly status: number;
   readonly reason?: string;
-  readonly spelling: string | null;
   readonly trailer: string | null;
-  /** Of the target's body. */
-  readonly length: number;
-  readonly #head: ResponseHead;
+  readonly #head: SharedHead;
   readonly #edits: Edits;
-  /** Null: this takes Headers; undefined: nothing has asked. */
+  /** Null: what it takes to be lines is only known of Headers; undefined: nothing has asked. */
   #text: EditedLines | null | undefined = undefined;
   #fields: EditedFields | null = null;
 
   /** `status`: what plugins have made of that of the head. */
-  constructor(head: ResponseHead, edits: Edits, status: number) {
+  constructor(head: SharedHead, edits: Edits, status: number) {
     this.status = status;
-    if (status === head.status) this.reason = head.reason;
-    this.spelling = head.spelling;
-    this.trailer = head.trailer;
-    this.length = head.length;
+    if (status === head.status && head.reason !== undefined) this.reason = head.reason;
+    this.trailer = head.trailer ?? null;
     this.#head = head;
     this.#edits = edits;
   }
 
-  get lines(): string | null {
+  get lines(): string {
     const text = this.#found();
-    if (text === null) return null;
+    if (text === null) return spelledLines(this.headers, this.#head.lines);
     const { id } = this.#edits;
     return id === null ? text.lines : `${text.lines}${ID_FIELD}: ${id}\r\n`;
   }
 
-  get hasDate(): boolean | undefined {
-    return this.#found()?.hasDate;
+  get hasDate(): boolean {
+    return this.#found()?.hasDate ?? this.headers.has("date");
   }
 
   get headers(): Headers {
-    return (this.#fields ?? this.#made()).headers;
+    return this.#made().headers;
   }
 
   get hasContentType(): boolean {
-    return (this.#fields ?? this.#made()).hasContentType;
+    return this.#made().hasContentType;
   }
 
+  // Edits of the length and of the connection take Headers.
+
   get hasLength(): boolean {
-    // Edits that change it take Headers.
-    if (this.#fields !== null) return this.#fields.hasLength;
     return this.#found() === null ? this.#made().hasLength : this.#head.hasLength;
+  }
+
+  get length(): number {
+    if (this.#found() !== null) return this.#head.length;
+    return this.hasLength ? Number(this.headers.get("content-length")) : -1;
+  }
+
+  get closes(): boolean {
+    return this.#found() === null ? this.headers.get("connection") === "close" : this.#head.closes;
   }
 
   #found(): EditedLines | null {
@@ -240,11 +306,12 @@ export class EditedHead implements OutgoingHead {
 }
 
 /** Kept beside the head for the next response. */
-function linesOf(head: ResponseHead, edits: Edits): EditedLines | null {
+function linesOf(head: SharedHead, edits: Edits): EditedLines | null {
   const { lines, hasId, editedLines: known } = head;
-  if (lines === null || (hasId && edits.id !== null)) return null;
-  const isKnown = known !== undefined && isSame(known.names, edits.names);
-  if (isKnown && isSame(known.values, edits.values)) return known;
+  if (hasId && edits.id !== null) return null;
+  const isKnown = known !== undefined && !(known.setsId && edits.id !== null);
+  if (isKnown && isSame(known.names, edits.names) && isSame(known.values, edits.values))
+    return known;
   const made = editedLines(lines, edits);
   if (made !== null) head.editedLines = made;
   return made;

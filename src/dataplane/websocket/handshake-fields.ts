@@ -1,6 +1,7 @@
 // Checks the header fields of the opening handshake on both sides (RFC 6455 sections 4.1 and 4.2); knows no socket.
 import { createHash } from "node:crypto";
 import { failures, type ProxyError } from "../error.ts";
+import { listOf } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 
 /** Sixteen bytes in base64. */
@@ -31,34 +32,21 @@ export function upgradeFields(
 ): [string, string][] | ProxyError {
   if (head.upgrade?.toLowerCase() !== "websocket")
     return failures.upgrade("the target switched to another protocol than WebSocket");
-  const passed: [string, string][] = [];
-  let accept: string | null = null;
-  let protocol: string | null = null;
-  // Headers joins a repeated field with a comma, so that it equals no valid value.
-  for (const [name, value] of head.headers) {
-    switch (name) {
-      case "sec-websocket-accept":
-        accept = value;
-        break;
-      case "sec-websocket-protocol":
-        protocol = value;
-        break;
-      case "sec-websocket-extensions":
-        if (!isOffered(request, value))
-          return failures.upgrade("the target chose an extension that was not offered");
-        passed.push([name, value]);
-        break;
-      default:
-        passed.push([name, value]);
-    }
-  }
+  const fields = listOf(head);
+  // A repeated field is joined with a comma, so that it equals no valid value.
+  const accept = fields.get("sec-websocket-accept");
+  const protocol = fields.get("sec-websocket-protocol");
+  const extensions = fields.get("sec-websocket-extensions");
+  if (extensions !== null && !isOffered(request, extensions))
+    return failures.upgrade("the target chose an extension that was not offered");
   if (accept !== acceptOf(request.header("sec-websocket-key") ?? ""))
     return failures.upgrade("the target's Sec-WebSocket-Accept is not valid");
   if (protocol !== null && !offeredProtocols(request).includes(protocol))
     return failures.upgrade("the target chose a sub-protocol that was not offered");
   // Without this field Bun selects the first protocol that the client offers; it omits an empty one.
-  passed.push(["Sec-WebSocket-Protocol", protocol ?? ""]);
-  return passed;
+  fields.set("Sec-WebSocket-Protocol", protocol ?? "");
+  fields.delete("sec-websocket-accept");
+  return fields.pairs;
 }
 
 function acceptOf(key: string): string {

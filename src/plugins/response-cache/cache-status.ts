@@ -49,7 +49,7 @@ export function cacheStatus(
 
 /** Adds this cache's member after those of caches before it. */
 export function addCacheStatus(
-  headers: Headers,
+  headers: Pick<Headers, "get" | "set">,
   outcome: CacheOutcome,
   facts: CacheFacts = NO_FACTS,
 ): void {

@@ -1,5 +1,5 @@
 // Decides about a request: serve from the store, wait for another fetch, or go upstream; knows no upstream response.
-import { type Outcome, reject, type Reply } from "../../pdk/response.ts";
+import { fieldsOfReply, type Outcome, reject, type Reply, replyWith } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import type { CacheForward, CacheOutcome, CacheReason } from "../../pdk/cache-outcome.ts";
 import { ageOf, remainingOf } from "./cached-responses.ts";
@@ -126,13 +126,16 @@ async function serveFile(
   const now = performance.now();
   const hit =
     opened === null ? null : serveHit(context, instance, { stored: opened, hitKind, fwd, now });
-  const body = hit?.kind === "reply" ? await loaded(context, hit.body) : null;
-  if (body === null || hit?.kind !== "reply") {
+  const body = hit === null ? null : await loaded(context, hit.body);
+  if (body === null || hit === null) {
     instance.store.remove(stored);
     return decide(context, instance, attempt);
   }
   if (hitKind === "stale") refresh(context, instance, { stored, cacheKey: attempt.cacheKey });
-  return { ...hit, body: body === "none" ? null : body };
+  return replyWith(hit.status, hit.reason, {
+    fields: fieldsOfReply(hit),
+    body: body === "none" ? null : body,
+  });
 }
 
 /** Null: the body is broken. */
@@ -235,7 +238,7 @@ function serveHit(
     readonly fwd: CacheForward | null;
     readonly now: number;
   },
-): Outcome | null {
+): Reply | null {
   const { stored, hitKind, now } = by;
   const header = hasConditions(context)
     ? conditionsOf(context, (name) => context.upstream.header(name))
@@ -244,9 +247,9 @@ function serveHit(
   const shaped = cachedResponses.shape(stored, header, { outcome, now });
   if (shaped === null) return null;
   context.noteCache(kit.instance, outcome);
-  const { status, headers, body } = shaped;
+  const { status, fields, body } = shaped;
   const reason = hitKind === "hit" ? "cache.hit" : `cache.${hitKind}`;
-  return { kind: "reply", status, reason, headers, body, hasSharedHeaders: true };
+  return replyWith(status, reason, { fields, body });
 }
 
 function hitOf({ stored, hitKind, fwd, now }: Parameters<typeof serveHit>[2]): CacheOutcome {

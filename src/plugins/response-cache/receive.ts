@@ -252,9 +252,9 @@ function serveStored(
   // Cannot be: the body was copied before the fetch.
   if (shaped === null) return;
   context.noteCache(instance.kit.instance, outcome);
-  const { status, headers, body } = shaped;
+  const { status, fields, body } = shaped;
   for (const name of [...draft.headers.keys()]) draft.headers.delete(name);
-  for (const [name, value] of headers) draft.headers.set(name, value);
+  for (const [name, value] of fields.pairs) draft.headers.set(name, value);
   for (const cookie of cookies) draft.headers.append("Set-Cookie", cookie);
   draft.status = status;
   draft.replaceBody(body);

@@ -1,5 +1,6 @@
 // Requests over HTTP/1.1 on our own engine: in any pieces the same ones are served or refused, with the same bodies, in order.
 import fc from "fast-check";
+import { headOf } from "../../support/outgoing-head.ts";
 import { Http1Connection } from "../../../src/dataplane/server/http1/connection.ts";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { connectionInfo } from "../../../src/dataplane/listener/connection-info.ts";
@@ -140,12 +141,7 @@ async function served(pieces: readonly Buffer[]): Promise<Outcome> {
   return { served: seen, sent: sent.match(/HTTP\/1\.1 \d{3}/g) ?? [] };
 }
 
-const head = (status: number) => ({
-  status,
-  headers: new Headers(),
-  hasContentType: false,
-  hasLength: false,
-});
+const head = (status: number) => headOf({}, status);
 
 async function respond(stream: ClientStream, seen: string[]): Promise<void> {
   const { method, url, fields, problem } = stream;

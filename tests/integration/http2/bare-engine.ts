@@ -1,5 +1,6 @@
 // An engine with HTTP/2 of our listeners alone, with a handler of the test instead of the request path.
 import type { ServerCertificate } from "../../../src/dataplane/server/bun-tls.ts";
+import { headOf } from "../../support/outgoing-head.ts";
 import type { StreamHandler } from "../../../src/dataplane/server/bun-stream.ts";
 import type { OutgoingHead } from "../../../src/dataplane/server/client-stream.ts";
 import { OpenChallenges } from "../../../src/dataplane/challenges.ts";
@@ -103,12 +104,5 @@ export function startEngine(
   };
 }
 
-export const head = (status: number, fields: Record<string, string> = {}): OutgoingHead => {
-  const headers = new Headers(fields);
-  return {
-    status,
-    headers,
-    hasContentType: headers.has("content-type"),
-    hasLength: headers.has("content-length"),
-  };
-};
+export const head = (status: number, fields: Record<string, string> = {}): OutgoingHead =>
+  headOf(fields, status);

@@ -111,7 +111,7 @@ describe("several requests on a connection", () => {
     const kept = await connectRaw({ port: scene.port });
     kept.write(get("/", "Connection: keep-alive\r\n", "1.0"));
     await kept.until("\r\n\r\nok");
-    expect(kept.received).toContain("connection: keep-alive\r\n");
+    expect(kept.received).toContain("Connection: keep-alive\r\n");
     kept.write(get("/", "", "1.0"));
     const { answers } = read(await kept.untilClosed(), true);
     expect(answers).toHaveLength(2);
@@ -185,7 +185,7 @@ describe("Expect: 100-continue is the target's to decide", () => {
     const { client, stop } = await begin((write) => write(reply("no", { status: "417 No" })));
     const received = await client.untilClosed();
     expect(received).toStartWith("HTTP/1.1 417 No\r\n");
-    expect(received).toContain("connection: close\r\n");
+    expect(received).toContain("Connection: close\r\n");
     await stop();
   });
 

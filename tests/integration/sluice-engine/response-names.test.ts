@@ -78,3 +78,111 @@ test("the id of the target is replaced where it stood", async () => {
     await scene.stop();
   }
 });
+
+describe("responses of the gateway and of plugins", () => {
+  const cases: Readonly<Record<string, { plugins?: object[]; path?: string; names: string[] }>> = {
+    "an error page": {
+      path: "/missing",
+      names: ["Content-Type", "Cache-Control", "Proxy-Status", "X-Request-Id", "Date"],
+    },
+    "a redirect": {
+      plugins: [{ name: "redirect", config: { to: "https://www.example.com", status: 308 } }],
+      names: ["Location", "Content-Length", "X-Request-Id", "Date"],
+    },
+    "a response by configuration, with a header that a user has named": {
+      plugins: [
+        { name: "respond", config: { status: 200, body: "hello", headers: { "X-sOme": "1" } } },
+      ],
+      names: ["X-sOme", "Content-Type", "X-Request-Id", "Date", "Content-Length"],
+    },
+    "a reply whose plugin works with Headers, and others with theirs": {
+      plugins: [
+        { name: "cors", config: { origins: ["https://app.example.com"] } },
+        { name: "transform", config: { response: { headers: { add: { "x-Added": "1" } } } } },
+      ],
+      names: ["Vary", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods"],
+    },
+  };
+
+  test.each(Object.entries(cases))("%s: names are written as usual", async (_, given) => {
+    const { plugins = [], path = "/", names } = given;
+    const scene = await startScriptedScene({
+      plugins: plugins as never,
+      route: { paths: [{ type: "exact", value: "/" }] },
+      listener: { engine: "sluice" },
+    });
+    try {
+      const preflight = "Origin: https://app.example.com\r\nAccess-Control-Request-Method: PUT\r\n";
+      const method = names.includes("Vary") ? "OPTIONS" : "GET";
+      const asked = `${method} ${path} HTTP/1.1\r\nHost: h\r\n${method === "GET" ? "" : preflight}\r\n`;
+      const { received } = await scene.ask(reply("never"), asked);
+      const sent = received.slice(0, received.indexOf("\r\n\r\n")).split("\r\n").slice(1);
+      const found = sent.map((line) => line.slice(0, line.indexOf(":")));
+      expect(found).toEqual(expect.arrayContaining(names));
+      expect(found.filter((name) => !names.includes(name) && !/^[A-Z]/.test(name))).toEqual([]);
+    } finally {
+      await scene.stop();
+    }
+  });
+
+  test("a stored response has names in their usual case", async () => {
+    const scene = await startScriptedScene({
+      plugins: [{ name: "response-cache", config: {} }],
+      listener: { engine: "sluice" },
+    });
+    try {
+      const stored = reply("ok", {
+        headers: 'Cache-Control: max-age=60\r\neTAG: "a"\r\nx-own: 1\r\n',
+      });
+      await scene.ask(stored);
+      const { received } = await scene.ask(reply("other"));
+      expect(received).toContain("\r\nX-Cache-Status: HIT\r\n");
+      for (const line of ['ETag: "a"', "X-Own: 1", "Content-Length: 2", "Age: 0"])
+        expect(received).toContain(`\r\n${line}\r\n`);
+    } finally {
+      await scene.stop();
+    }
+  });
+
+  test("a redirect has an end: a client that keeps its connection sends its next request", async () => {
+    const scene = await startScriptedScene({
+      plugins: [{ name: "redirect", config: { to: "https://www.example.com", status: 302 } }],
+      listener: { engine: "sluice" },
+    });
+    try {
+      const asked = "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n";
+      const { answers } = await scene.ask(reply("never"), asked, {
+        answers: 2,
+        methods: ["GET", "GET"],
+      });
+      expect(answers.map((answer) => [answer.status, answer.header("content-length")])).toEqual([
+        [302, "0"],
+        [302, "0"],
+      ]);
+    } finally {
+      await scene.stop();
+    }
+  });
+
+  test("a longer body by a transform of a streamed response is chunked, whatever length the target has declared", async () => {
+    const scene = await startScriptedScene({
+      plugins: [
+        {
+          name: "transform",
+          config: { response: { body_replace: [{ regex: "x", with: "yy" }] } },
+        } as never,
+      ],
+      service: { response_buffer_bytes: 0 },
+      listener: { engine: "sluice" },
+    });
+    try {
+      const { answers } = await scene.ask(
+        reply("x".repeat(1000), { headers: "Content-Type: text/plain\r\n" }),
+      );
+      expect(answers[0]?.body).toBe("yy".repeat(1000));
+      expect(answers[0]?.header("content-length")).toBeNull();
+    } finally {
+      await scene.stop();
+    }
+  });
+});

@@ -1,12 +1,12 @@
 // A data plane alone in its process, measured from inside: objects that requests allocate, files whose code they run.
 //
-// Started with the origin's port and a mode: `objects` or `files`, plain or with plugins. Prints its port; on a line `start` and
+// Started with the origin's port, a mode (`objects` or `files`) and what the path has. Prints its port; on a line `start` and
 // a line `end` of standard input it counts, and then prints the difference as JSON.
 import { heapStats } from "bun:jsc";
 import inspector from "node:inspector";
 import type { DataPlaneSketch } from "../data-plane.ts";
 
-const [originPort = "", mode = "objects", plugins = "plain"] = process.argv.slice(2);
+const [originPort = "", mode = "objects", path = "plain"] = process.argv.slice(2);
 const root = new URL("../../../src/", import.meta.url).href;
 
 const session = new inspector.Session();
@@ -40,17 +40,32 @@ if (mode === "files") {
 /** After the start of coverage: only code that is loaded from then on is counted. */
 const { startDataPlane } = await import("../data-plane.ts");
 
+const plugins: Readonly<Record<string, DataPlaneSketch["plugins"]>> = {
+  plugins: [
+    { name: "ip-restriction", config: { allow: ["127.0.0.0/8"] } },
+    { name: "security-headers", config: {} },
+  ],
+  "cached hit": [
+    { name: "response-cache", config: { ignore_client_no_cache: true, cache_authorized: true } },
+  ],
+  redirect: [{ name: "redirect", config: { to: "https://www.example.com", status: 308 } }],
+};
 const sketch: DataPlaneSketch = {
-  services: [{ name: "app", targets: [{ port: Number(originPort) }] }],
-  routes: [{ name: "all", service_id: "app", paths: [{ type: "prefix", value: "/" }] }],
-  ...(plugins === "plain"
-    ? {}
-    : {
-        plugins: [
-          { name: "ip-restriction", config: { allow: ["127.0.0.0/8"] } },
-          { name: "security-headers", config: {} },
-        ],
-      }),
+  services: [
+    {
+      name: "app",
+      targets: [{ port: Number(originPort) }],
+      ...(path === "sticky cookie" ? { sticky: { enabled: true } } : {}),
+    },
+  ],
+  routes: [
+    {
+      name: "all",
+      service_id: "app",
+      paths: [{ type: "prefix", value: path === "error page" ? "/other" : "/" }],
+    },
+  ],
+  ...(plugins[path] === undefined ? {} : { plugins: plugins[path] }),
 };
 const gateway = await startDataPlane(sketch);
 

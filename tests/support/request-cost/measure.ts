@@ -5,9 +5,15 @@ import type { Engine } from "../engines.ts";
 /** Counts by the keys that the gateway prints. */
 type Counts = Readonly<Record<string, number>>;
 
+/** What requests meet; the gateway's own responses are the last four. */
+export type CostPath =
+  "plain" | "plugins" | "cached hit" | "error page" | "redirect" | "sticky cookie";
+
+const STATUSES: Partial<Record<CostPath, number>> = { "error page": 404, redirect: 308 };
+
 export interface CostOptions {
   readonly mode: "objects" | "files";
-  readonly plugins: "plain" | "plugins";
+  readonly path: CostPath;
   readonly engine: Engine;
   readonly requests: number;
 }
@@ -20,19 +26,28 @@ const OF_BUN = {
   files: { BUN_JSC_useJIT: "0" },
 };
 
+/** A whole head. */
+const RESPONSE = /^[\s\S]*?\r\ncontent-length: (\d+)[\s\S]*?\r\n\r\n/i;
+
 const CONNECTIONS = 8;
 const BODY = "a".repeat(64);
 
-/** Counts of so many GETs of a browser, each of 64 bytes. */
+/** Counts of so many GETs of a browser; a target responds with 64 bytes. */
 export async function measureCost(options: CostOptions): Promise<Counts> {
-  const { mode, plugins, engine, requests } = options;
+  const { mode, path, engine, requests } = options;
   using origin = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    fetch: () => new Response(BODY, { headers: { "content-type": "text/plain" } }),
+    fetch: () =>
+      new Response(BODY, {
+        headers: {
+          "content-type": "text/plain",
+          ...(path === "cached hit" ? { "cache-control": "max-age=3600, public" } : {}),
+        },
+      }),
   });
   const script = new URL("./gateway.ts", import.meta.url).pathname;
-  const child = Bun.spawn([process.execPath, script, String(origin.port), mode, plugins], {
+  const child = Bun.spawn([process.execPath, script, String(origin.port), mode, path], {
     env: { ...process.env, SLUICE_TEST_ENGINE: engine, ...OF_BUN[mode] },
     stdin: "pipe",
     stdout: "pipe",
@@ -42,10 +57,11 @@ export async function measureCost(options: CostOptions): Promise<Counts> {
     const lines = linesOf(child.stdout);
     const port = Number(await lines());
     // Compiles the code and opens connections before counting.
-    await send(port, Math.ceil(requests / 4));
+    const status = STATUSES[path] ?? 200;
+    await send(port, Math.ceil(requests / 4), status);
     await command(child, "start");
     await lines();
-    await send(port, requests);
+    await send(port, requests, status);
     await command(child, "end");
     return JSON.parse(await lines()) as Counts;
   } finally {
@@ -79,12 +95,12 @@ function linesOf(stream: ReadableStream<Uint8Array>): () => Promise<string> {
 }
 
 /** Sends them over a few persistent connections, one at a time on each. */
-async function send(port: number, requests: number): Promise<void> {
+async function send(port: number, requests: number, status: number): Promise<void> {
   const each = Math.ceil(requests / CONNECTIONS);
-  await Promise.all(Array.from({ length: CONNECTIONS }, () => sendOver(port, each)));
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => sendOver(port, each, status)));
 }
 
-async function sendOver(port: number, requests: number): Promise<void> {
+async function sendOver(port: number, requests: number, status: number): Promise<void> {
   const fields = Object.entries(BROWSER_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `GET /64B HTTP/1.1\r\nHost: 127.0.0.1\r\n${fields.join("")}\r\n`;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -97,8 +113,9 @@ async function sendOver(port: number, requests: number): Promise<void> {
       open: (socket) => void socket.write(head),
       data(socket, chunk) {
         received += chunk.toString("latin1");
-        if (!received.endsWith(BODY)) return;
-        if (!received.startsWith("HTTP/1.1 200")) reject(new Error(received));
+        const [begin = "", length] = RESPONSE.exec(received) ?? [];
+        if (length === undefined || received.length < begin.length + Number(length)) return;
+        if (!received.startsWith(`HTTP/1.1 ${status} `)) reject(new Error(received));
         received = "";
         left--;
         if (left > 0) socket.write(head);

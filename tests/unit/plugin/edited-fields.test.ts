@@ -1,35 +1,44 @@
 // Fields that plugins set in responses that look the same: each response gets its own values, not those of the one before.
 import { describe, expect, test } from "bun:test";
 import { ResponseDraft } from "../../../src/dataplane/plugin/response-draft.ts";
-import {
-  editedFields,
-  editedLines,
-  type EditHolder,
-} from "../../../src/dataplane/plugin/edited-fields.ts";
+import { editedFields, editedLines } from "../../../src/dataplane/plugin/edited-fields.ts";
+import { FieldList } from "../../../src/http/field-list.ts";
+import { EditedHead, ListHead } from "../../../src/dataplane/upstream/response-head.ts";
+import { headOf } from "../../support/outgoing-head.ts";
 import { Random } from "../../support/random.ts";
 
-const base = () => new Headers({ "Content-Type": "text/plain", Server: "origin" });
+const FIELDS = { "Content-Type": "text/plain", Server: "origin" };
+const base = () => new Headers(FIELDS);
 
-function draftOf(headers: Headers, sharedBy: EditHolder): ResponseDraft {
-  const fields = { headers };
-  return new ResponseDraft({ source: "upstream", status: 200, fields, sharedBy, isHead: false });
+const draftOf = (head: ListHead): ResponseDraft =>
+  new ResponseDraft({ source: "upstream", head, isHead: false });
+
+function headSent(draft: ResponseDraft): EditedHead | ListHead {
+  const { edits, head, status } = draft;
+  if (edits !== null) return new EditedHead(head, edits, status);
+  return new ListHead(draft.fields, { status });
 }
 
-/** The fields as a Response copies them. */
-const sent = (draft: ResponseDraft) => Object.fromEntries(new Headers(draft.sentHeaders));
+/** The fields as a Response copies them, which are those of the lines. */
+function sent(draft: ResponseDraft): Record<string, string> {
+  const head = headSent(draft);
+  const fields = Object.fromEntries(new Headers(head.headers));
+  expect(Object.fromEntries(FieldList.ofLines(head.lines).headers)).toEqual(fields);
+  return fields;
+}
 
 describe("fields that plugins set", () => {
   test("change from response to response, and leave the shared ones alone", () => {
-    const [headers, holder] = [base(), {}];
+    const head = headOf(FIELDS);
     for (const left of ["2", "1", "1", "0"]) {
-      const draft = draftOf(headers, holder);
+      const draft = draftOf(head);
       draft.removeHeader("server");
       draft.setHeader("X-Left", left);
       expect(sent(draft)).toEqual({ "content-type": "text/plain", "x-left": left });
     }
-    const plain = draftOf(headers, holder);
+    const plain = draftOf(head);
     expect(sent(plain)).toEqual({ "content-type": "text/plain", server: "origin" });
-    const other = draftOf(headers, holder);
+    const other = draftOf(head);
     other.setHeader("X-Other", "1");
     expect(sent(other)).toEqual({
       "content-type": "text/plain",
@@ -39,22 +48,22 @@ describe("fields that plugins set", () => {
   });
 
   test("may be set in one response and removed in the next", () => {
-    const [headers, holder] = [base(), {}];
-    const [first, second] = [draftOf(headers, holder), draftOf(headers, holder)];
+    const head = headOf(FIELDS);
+    const [first, second] = [draftOf(head), draftOf(head)];
     first.setHeader("Server", "sluice");
     expect(sent(first)["server"]).toBe("sluice");
-    expect(first.editedFields?.hasContentType).toBe(true);
+    expect(headSent(first).hasContentType).toBe(true);
     second.removeHeader("Server");
     expect(sent(second)).toEqual({ "content-type": "text/plain" });
-    const third = draftOf(headers, holder);
+    const third = draftOf(head);
     third.removeHeader("Content-Type");
-    expect(third.editedFields?.hasContentType).toBe(false);
+    expect(headSent(third).hasContentType).toBe(false);
   });
 
   test("of one name twice: the later edit counts, in every response", () => {
-    const [headers, holder] = [base(), {}];
+    const head = headOf(FIELDS);
     for (const value of ["a", "b", "c"]) {
-      const draft = draftOf(headers, holder);
+      const draft = draftOf(head);
       draft.setHeader("X-Name", value);
       draft.setHeader("x-name", "last");
       expect(sent(draft)["x-name"]).toBe("last");
@@ -62,10 +71,10 @@ describe("fields that plugins set", () => {
   });
 
   test("are those of their own response, even after a response that fails", () => {
-    const [headers, holder] = [base(), {}];
+    const head = headOf(FIELDS);
     const names = ["X-A", "X-B"];
     const draft = (a: string, b: string) => {
-      const made = draftOf(headers, holder);
+      const made = draftOf(head);
       made.setHeaders(names, [a, b]);
       return made;
     };
@@ -75,16 +84,19 @@ describe("fields that plugins set", () => {
   });
 
   test("are visible in `headers`, which belongs to the response from then on", () => {
-    const [headers, holder] = [base(), {}];
-    const draft = draftOf(headers, holder);
+    const head = headOf(FIELDS);
+    const draft = draftOf(head);
     draft.setHeader("X-Early", "1");
     expect(draft.isPlain).toBe(true);
     draft.headers.append("X-Early", "2");
     expect(draft.isPlain).toBe(false);
     draft.removeHeader("Server");
     expect(sent(draft)).toEqual({ "content-type": "text/plain", "x-early": "1, 2" });
-    expect(draft.editedFields).toBeNull();
-    expect(Object.fromEntries(headers)).toEqual({ "content-type": "text/plain", server: "origin" });
+    expect(draft.edits).toBeNull();
+    expect(Object.fromEntries(head.headers)).toEqual({
+      "content-type": "text/plain",
+      server: "origin",
+    });
   });
 
   test("equal those without sharing, whatever is set in which response", () => {
@@ -95,9 +107,9 @@ describe("fields that plugins set", () => {
     ] as const;
     for (let seed = 1; seed <= 300; seed++) {
       const random = new Random(seed);
-      const [headers, holder] = [base(), {}];
+      const head = headOf(FIELDS);
       for (let answer = 0; answer < 20; answer++) {
-        const draft = draftOf(headers, holder);
+        const draft = draftOf(head);
         const model = base();
         for (let step = random.between(0, 5); step > 0; step--) {
           const name = random.pick(names);

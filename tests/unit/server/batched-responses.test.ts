@@ -1,4 +1,5 @@
 // Responses of one turn of the event loop: how many writes a connection gets for them.
+import { headOf } from "../../support/outgoing-head.ts";
 import { expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { fetchHandler } from "../../../src/dataplane/server/bun-stream.ts";
@@ -67,8 +68,7 @@ async function recordsFor(body: Uint8Array): Promise<number> {
       [":authority", "h"],
       [":path", path],
     ]);
-  const headers = new Headers({ "content-type": "text/plain" });
-  const head = { status: 200, headers, hasContentType: true, hasLength: false };
+  const head = headOf({ "content-type": "text/plain" });
   // What begins a connection has been written when the first response is there.
   const first = request("/");
   await eventually(() => streams.length === 1);

@@ -192,6 +192,8 @@ describe("the gateway's own blocks", () => {
     hasDate: true,
     hasContentType: true,
     hasLength: false,
+    length: -1,
+    closes: false,
   });
 
   test("the first one gives the table up, so that none refers to an earlier one", () => {

@@ -1,10 +1,11 @@
 // What a client of HTTP/2 may send in vain, each budget at its border: below it is served, above it the connection ends, and is counted.
+import { headOf } from "../../support/outgoing-head.ts";
 import { describe, expect, test } from "bun:test";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { encode, type Field } from "../../support/h2-client.ts";
 import { frame, GET, H2Wire, POST, uint32 } from "../../support/h2-wire.ts";
 
-const head = { status: 200, headers: new Headers(), hasContentType: false, hasLength: false };
+const head = headOf();
 const respond = (stream: ClientStream) => stream.respond(head, [Buffer.from("hello")], true);
 const ENHANCE_YOUR_CALM = 11;
 const NOTHING = Buffer.alloc(0);
@@ -221,7 +222,7 @@ test.each([
 describe("a client that does not read", () => {
   test("is not read from once 128 KB of heads wait", async () => {
     const wire = new H2Wire((stream) =>
-      stream.respond({ ...head, headers: new Headers({ "x-long": "v".repeat(5000) }) }, [], true),
+      stream.respond(headOf({ "x-long": "v".repeat(5000) }), [], true),
     );
     wire.room = 0;
     let served = 0;

@@ -1,10 +1,11 @@
 // Streams of HTTP/2 on our own engine in exact counts: writes of a turn, windows in both directions, what waits, and whose turn it is.
+import { headOf } from "../../support/outgoing-head.ts";
 import { describe, expect, test } from "bun:test";
 import type { BodyWriter, ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import type { Field } from "../../support/h2-client.ts";
 import { frame, GET, H2Wire, POST, uint32 } from "../../support/h2-wire.ts";
 
-const head = { status: 200, headers: new Headers(), hasContentType: false, hasLength: false };
+const head = headOf();
 const respondWith = (size: number) => (stream: ClientStream) =>
   stream.respond(head, [Buffer.alloc(size, "x")], true);
 const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [0, 1, 3, 4, 6, 7, 8];
@@ -170,12 +171,8 @@ describe("a source of a response", () => {
   test("that sends less or more than it has declared is broken off", async () => {
     for (const size of [4, 6]) {
       const wire = await start((stream) => {
-        const headers = new Headers({ "content-length": "5" });
-        const writer = stream.start(
-          { ...head, headers, hasLength: true },
-          { wanted() {}, cancelled() {} },
-          true,
-        );
+        const declared = headOf({ "content-length": "5" });
+        const writer = stream.start(declared, { wanted() {}, cancelled() {} }, true);
         writer.write(Buffer.alloc(size));
         writer.end(() => {});
       });

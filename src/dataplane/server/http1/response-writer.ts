@@ -1,6 +1,5 @@
 // Writes one HTTP/1.1 response with its framing (RFC 9112 sections 6 and 7.1); knows no request path.
 import { STATUS_CODES } from "node:http";
-import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
 import { bufferRelease } from "../../buffer-release.ts";
 import type { FieldPairs } from "../../../http/fields.ts";
@@ -14,51 +13,25 @@ const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
 
 const CRLF = Buffer.from("\r\n");
 
-const dateLine = (): string => `date: ${dateValue()}\r\n`;
+const dateLine = (): string => `Date: ${dateValue()}\r\n`;
 
 /**
  * The head of a response; `framing`: lines of framing and connection; `altSvc`: the line that announces HTTP/3 in the place of what
  * the target announces, empty: there is none. A proxy adds a missing Date (RFC 9110 section 6.6.1).
  */
 export function responseHead(head: OutgoingHead, framing: string, altSvc: string): string {
-  const { status, lines: received = null } = head;
+  const { status } = head;
+  let { lines } = head;
   // RFC 9110 section 8.6: no length with 204.
-  if (received !== null && status !== 204) {
-    const lines = altSvc === "" ? received : withoutAltSvc(received) + altSvc;
-    const reason = head.reason ?? STATUS_CODES[status] ?? "";
-    return `HTTP/1.1 ${status} ${reason}\r\n${lines}${head.hasDate === true ? "" : dateLine()}${framing}\r\n`;
-  }
-  let fields = "";
-  let hasDate = false;
-  for (const [name, value] of spelledAs(head.spelling ?? "", head.headers)) {
-    const lower = name.toLowerCase();
-    if (lower === "date") hasDate = true;
-    if (CONNECTION_FIELDS.has(lower) || (status === 204 && lower === "content-length")) continue;
-    if (lower === "alt-svc" && altSvc !== "") continue;
-    fields += `${name}: ${value}\r\n`;
-  }
-  const day = hasDate ? "" : dateLine();
+  if (status === 204 && head.hasLength) lines = lines.replace(/^content-length:.*\r\n/gim, "");
+  if (altSvc !== "") lines = withoutAltSvc(lines) + altSvc;
   const reason = head.reason ?? STATUS_CODES[status] ?? "";
-  return `HTTP/1.1 ${status} ${reason}\r\n${fields}${altSvc}${day}${framing}\r\n`;
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines}${head.hasDate ? "" : dateLine()}${framing}\r\n`;
 }
 
 /** The alternative services of a target are not the gateway's (RFC 7838 section 3). */
 const withoutAltSvc = (lines: string): string =>
   /^alt-svc:/im.test(lines) ? lines.replace(/^alt-svc:.*\r\n/gim, "") : lines;
-
-/** The fields in the order and with the names of these lines, as far as they are there; then the others. */
-function spelledAs(lines: string, headers: Headers): Iterable<readonly [string, string]> {
-  if (lines === "") return headers;
-  const left = Map.groupBy(headers, ([name]) => name);
-  const fields: (readonly [string, string])[] = [];
-  for (const line of lines.split("\r\n")) {
-    const name = line.slice(0, line.indexOf(":"));
-    const lower = name.toLowerCase();
-    for (const [, value] of left.get(lower) ?? []) fields.push([name, value]);
-    left.delete(lower);
-  }
-  return [...fields, ...[...left.values()].flat()];
-}
 
 /** A whole body in one chunk, with trailers. */
 export function oneChunk(
@@ -77,7 +50,7 @@ const lastChunk = (trailers: FieldPairs): string =>
 
 /** The line of Trailer, where trailers may follow the body. */
 export const trailerLine = ({ trailer = null }: OutgoingHead): string =>
-  trailer === null ? "" : `trailer: ${trailer}\r\n`;
+  trailer === null ? "" : `Trailer: ${trailer}\r\n`;
 
 /** Fields as lines. Those that are not valid, which no head may hold, are left out. */
 export function linesOf(fields: FieldPairs): string {

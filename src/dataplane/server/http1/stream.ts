@@ -121,8 +121,8 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
       for (const piece of pieces) size += piece.byteLength;
       const hasTrailers = this.#trailers.length > 0 && this.head.takesTrailers;
       const framing = hasTrailers
-        ? `transfer-encoding: chunked\r\n${trailerLine(head)}`
-        : `content-length: ${size}\r\n`;
+        ? `Transfer-Encoding: chunked\r\n${trailerLine(head)}`
+        : `Content-Length: ${size}\r\n`;
       lines = `${framing}${lines}`;
       if (hasTrailers) body = oneChunk(pieces, size, this.#trailers);
     }
@@ -145,7 +145,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
       isChunked,
       isEmpty,
       isShared,
-      length: isEmpty || !head.hasLength ? null : lengthOf(head),
+      length: isEmpty || !head.hasLength ? null : head.length,
       takesTrailers: this.head.takesTrailers,
       trailers: () => this.#trailers,
       ended: () => this.#end(),
@@ -153,7 +153,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
     this.#writer = writer;
     if (begins) {
       const announced = this.head.takesTrailers ? trailerLine(head) : "";
-      const coding = isChunked ? `transfer-encoding: chunked\r\n${announced}` : "";
+      const coding = isChunked ? `Transfer-Encoding: chunked\r\n${announced}` : "";
       const altSvc = this.connection.tlsVersion === null ? "" : this.#connection.altSvc;
       socket.writeText(responseHead(head, `${coding}${this.#connectionLine}`, altSvc));
     }
@@ -167,16 +167,14 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
     this.#hasBegun = true;
     // The client may send the body or not: the next byte is either's.
     if (this.awaitsContinue || this.head.upgrade !== null) this.#keepsConnection = false;
-    // Of a request that the gateway rejects; a target's own head has no such field.
-    if (head.hasDate === undefined && head.headers.get("connection") === "close")
-      this.#keepsConnection = false;
+    if (head.closes) this.#keepsConnection = false;
     if (this.body?.isBroken === true || this.#connection.isGoingAway) this.#keepsConnection = false;
     return true;
   }
 
   get #connectionLine(): string {
-    if (!this.#keepsConnection) return "connection: close\r\n";
-    return this.httpVersion === "1.1" ? "" : "connection: keep-alive\r\n";
+    if (!this.#keepsConnection) return "Connection: close\r\n";
+    return this.httpVersion === "1.1" ? "" : "Connection: keep-alive\r\n";
   }
 
   #end(): void {
@@ -200,7 +198,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
     this.#hasBegun = true;
     this.isResponded = true;
     socket.writeText(
-      `HTTP/1.1 101 Switching Protocols\r\nupgrade: ${protocol}\r\nconnection: Upgrade\r\n${this.#acceptLine(protocol)}${lines}\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n${this.#acceptLine(protocol)}${lines}\r\n`,
     );
     connection.switched(client);
     return true;
@@ -210,7 +208,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
   #acceptLine(protocol: string): string {
     if (protocol !== WEBSOCKET) return "";
     const key = this.fields.get("sec-websocket-key");
-    return `sec-websocket-accept: ${createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64")}\r\n`;
+    return `Sec-WebSocket-Accept: ${createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64")}\r\n`;
   }
 
   abort(): void {
@@ -247,6 +245,3 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
 }
 
 const NO_PIECES: readonly Uint8Array[] = [];
-
-const lengthOf = (head: OutgoingHead): number =>
-  head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);

@@ -1,5 +1,5 @@
 // Writes the header blocks of responses; knows no stream.
-import { FieldWriter, literal, nameOf, type WrittenName } from "../../http2/field-writer.ts";
+import { FieldWriter, literal, type WrittenName } from "../../http2/field-writer.ts";
 import { STATIC_TABLE } from "../../http2/static-table.ts";
 import type { OutgoingHead } from "../client-stream.ts";
 import { dateValue } from "../response-date.ts";
@@ -19,21 +19,23 @@ export class BlockWriter extends FieldWriter {
   /** The head has a Date, and one of the gateway's own Alt-Svc. */
   #hasDate = false;
   #hasAltSvc = false;
+  #dropsLength = false;
 
   /**
    * A head with its fields. `length`: an additional Content-Length, -1: none. `altSvc`: a line in the place of what the target
    * announces; empty: there is none.
    */
   head(head: OutgoingHead, length: number, altSvc: string): void {
-    const { status, lines = null } = head;
+    const { status, lines } = head;
     this.status(status);
     const hasAltSvc = altSvc !== "";
     // RFC 9110 section 8.6: no length with 204.
     this.#hasDate = false;
     this.#hasAltSvc = hasAltSvc;
-    if (lines !== null && status !== 204) this.lines(lines);
-    else this.#headers(head.headers, status === 204);
+    this.#dropsLength = status === 204;
+    this.lines(lines);
     this.#hasAltSvc = false;
+    this.#dropsLength = false;
     if (hasAltSvc) this.lines(altSvc);
     if (!this.#hasDate) this.field(DATE, dateValue());
     if (length >= 0) this.field(LENGTH, String(length));
@@ -47,14 +49,8 @@ export class BlockWriter extends FieldWriter {
 
   protected override takes({ prefix, kind }: WrittenName): boolean {
     if (kind === "date") this.#hasDate = true;
-    return prefix.length > 0 && !(this.#hasAltSvc && kind === "alt-svc");
-  }
-
-  #headers(headers: Headers, dropsLength: boolean): void {
-    for (const [name, value] of headers) {
-      const written = nameOf(name);
-      const isSent = this.takes(written) && !(dropsLength && written.kind === "content-length");
-      if (isSent) this.field(written.prefix, value);
-    }
+    const isDropped =
+      (this.#hasAltSvc && kind === "alt-svc") || (this.#dropsLength && kind === "content-length");
+    return prefix.length > 0 && !isDropped;
   }
 }

@@ -177,7 +177,7 @@ export class Http2Stream
   start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter {
     const begins = this.#begin();
     const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
-    const length = isEmpty || !head.hasLength ? null : lengthOf(head);
+    const length = isEmpty || !head.hasLength ? null : head.length;
     const writer = new Http2Writer(this, this.#connection, { reader, isShared, isEmpty, length });
     this.#writer = writer;
     if (begins) this.#connection.sendHead(this, head, { length: -1, isLast: false });
@@ -331,9 +331,6 @@ export class Http2Stream
     this.abortSignal();
   }
 }
-
-const lengthOf = (head: OutgoingHead): number =>
-  head.lines == null ? Number(head.headers.get("content-length")) : (head.length ?? -1);
 
 /** No body, whatever the head says (RFC 9110 section 6.4.1). */
 const isBodiless = (status: number): boolean => status === 204 || status === 304;
