@@ -45,6 +45,16 @@ describe("a proxied GET of a browser", () => {
     expect(each.reduce((sum, count) => sum + count, 0) / 80).toBeLessThanOrEqual(calls);
   });
 
+  test.each(["plain", "plugins", "cached hit", "error page", "redirect", "sticky cookie"] as const)(
+    "sluice, %s: nothing of a request stays in memory",
+    async (path) => {
+      const requests = 4000;
+      const kept = await measureCost({ mode: "kept", path, engine: "sluice", requests });
+      const stays = Object.entries(kept).filter(([, count]) => count >= requests / 20);
+      expect(stays).toEqual([]);
+    },
+  );
+
   test.each([
     { engine: "bun", path: "plain", onPath: 10, inAll: 18, calls: 133 },
     { engine: "bun", path: "plugins", onPath: 14, inAll: 25, calls: 213 },

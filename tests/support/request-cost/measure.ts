@@ -12,7 +12,8 @@ export type CostPath =
 const STATUSES: Partial<Record<CostPath, number>> = { "error page": 404, redirect: 308 };
 
 export interface CostOptions {
-  readonly mode: "objects" | "files";
+  /** `objects`: made; `kept`: left after a collection. */
+  readonly mode: "objects" | "kept" | "files";
   readonly path: CostPath;
   readonly engine: Engine;
   readonly requests: number;
@@ -22,6 +23,7 @@ export interface CostOptions {
 const OF_BUN = {
   // Nothing is collected.
   objects: { BUN_JSC_useGC: "0", BUN_GC_TIMER_DISABLE: "1" },
+  kept: {},
   // Optimized code does not count its calls.
   files: { BUN_JSC_useJIT: "0" },
 };
