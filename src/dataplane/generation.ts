@@ -44,8 +44,8 @@ export interface Generation {
   /** By address and port: the listener of a request until its host selects one of those at the port. */
   readonly entries: ReadonlyMap<string, ListenerRuntime>;
   readonly loopToken: string;
-  /** Via and CDN-Loop lines of requests without these header fields. */
-  readonly hopFields: string;
+  /** Via and CDN-Loop lines of requests without these header fields, by the HTTP version of the request. */
+  readonly hopFields: Readonly<Record<string, string>>;
   /** Hidden from targets; targets cannot set them. */
   readonly managementCookies: ManagementCookies;
   /** 0: no limit. */
@@ -155,7 +155,12 @@ export class GenerationBuilder {
           ? previous.certificateIndex
           : new CertificateIndex(certificates),
       loopToken: token,
-      hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
+      hopFields: Object.fromEntries(
+        HTTP_VERSIONS.map((version) => [
+          version,
+          `via: ${version} sluice\r\ncdn-loop: ${token}\r\n`,
+        ]),
+      ),
       listenerRuntimes,
       entries: entriesOf(listeners, listenerRuntimes),
       managementCookies: context.managementCookies,
@@ -176,6 +181,8 @@ export class GenerationBuilder {
     };
   }
 }
+
+const HTTP_VERSIONS = ["1.0", "1.1", "2", "3"];
 
 /** A runtime depends on the listener and the settings; an unchanged pair keeps its object. */
 function nextListenerRuntimes(

@@ -14,7 +14,7 @@ export interface VersionedRequest {
   };
 }
 
-/** `2`, `1.1`, `1.0`, or `1` for HTTP/1.1 and 1.0, which Bun.serve does not distinguish; empty: unknown. */
+/** `3`, `2`, `1.1`, `1.0`, or `1` for HTTP/1.1 and 1.0, which Bun.serve does not distinguish; empty: unknown. */
 export function httpVersionOf(request: VersionedRequest): string {
   const { listener, stream } = request;
   if (stream.httpVersion != null) return stream.httpVersion;
@@ -23,6 +23,10 @@ export function httpVersionOf(request: VersionedRequest): string {
   const { connectionField, transferEncoding } = request.known;
   return connectionField !== null || transferEncoding !== null ? "1" : "";
 }
+
+/** For Via, which must name one (RFC 9110 section 7.6.3), where the engine does not know it. */
+export const likelyHttpVersionOf = (request: VersionedRequest): string =>
+  httpVersionOf(request) === "2" ? "2" : "1.1";
 
 /** `TLSv1.3` or `TLSv1.2`; empty: none, or unknown. */
 export const tlsVersionOf = ({ listener, stream }: VersionedRequest): string =>

@@ -44,7 +44,7 @@ class DetachedStream implements ClientStream {
   };
   readonly problem = null;
   readonly awaitsContinue = false;
-  readonly httpVersion = null;
+  readonly httpVersion: string | null;
   readonly hasBody = false;
   readonly peerPort = 0;
   readonly signal: AbortSignal;
@@ -56,6 +56,7 @@ class DetachedStream implements ClientStream {
     this.method = method;
     this.fields = fields.with("content-length", null).with("transfer-encoding", null);
     this.connection = stream.connection;
+    this.httpVersion = stream.httpVersion;
     this.signal =
       timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);
     this.#maxBytes = maxBytes;

@@ -29,19 +29,29 @@ export interface ListenerContext {
 
 /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
 export const openHttpListener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
-  openServer(plan, context, plan.listener.http3 && plan.tls !== null ? { http3: true } : {});
+  openServer(plan, context, {
+    protocols: plan.listener.http3 && plan.tls !== null ? { http3: true } : {},
+    httpVersion: null,
+  });
 
 /** The same for HTTP/3 alone, on UDP, beside a TCP socket of ours. */
 export const openHttp3Listener = (plan: ListenerPlan, context: ListenerContext): HttpListener =>
-  openServer(plan, context, { http3: true, http1: false, http2: false });
+  openServer(plan, context, {
+    protocols: { http3: true, http1: false, http2: false },
+    httpVersion: "3",
+  });
 
-function openServer(plan: ListenerPlan, context: ListenerContext, protocols: object): HttpListener {
+function openServer(
+  plan: ListenerPlan,
+  context: ListenerContext,
+  { protocols, httpVersion }: { readonly protocols: object; readonly httpVersion: string | null },
+): HttpListener {
   const server = startHttpServer(plan, context, {
     hostname: plan.listener.address,
     port: plan.listener.port,
     reusePort: true,
     ...protocols,
-    fetch: fetchHandler(context.serve),
+    fetch: fetchHandler(context.serve, httpVersion),
   });
   return {
     plan,

@@ -25,11 +25,12 @@ export type StreamHandler = (stream: ClientStream) => void;
 /** The result of a Bun.serve `fetch` handler; undefined after an upgrade. */
 type BunResponse = Response | undefined | Promise<Response | undefined>;
 
-/** The `fetch` handler of a Bun.serve. */
+/** The `fetch` handler of a Bun.serve. `httpVersion`: the only one of the server; null: it has several. */
 export const fetchHandler =
-  (serve: StreamHandler) =>
+  (serve: StreamHandler, httpVersion: string | null = null) =>
   (request: Request, server: Server<unknown>): BunResponse => {
     const stream = new BunStream(request, server);
+    stream.httpVersion = httpVersion;
     serve(stream);
     return stream.response;
   };
@@ -40,6 +41,7 @@ class BunStream implements ClientStream {
   readonly url: string;
   readonly fields: HeaderBlock;
   readonly connection = null;
+  httpVersion: string | null = null;
   readonly problem = null;
   readonly awaitsContinue = false;
   peerPort = 0;
@@ -72,10 +74,6 @@ class BunStream implements ClientStream {
 
   get features(): EngineFeatures {
     return FEATURES;
-  }
-
-  get httpVersion(): null {
-    return null;
   }
 
   get hasBody(): boolean {

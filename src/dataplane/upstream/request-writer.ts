@@ -5,6 +5,7 @@ import { fieldName } from "../../http/field-name.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { listedTrailers } from "../../http/trailer-fields.ts";
 import { failures, type ProxyError } from "../error.ts";
+import { likelyHttpVersionOf } from "../protocol-version.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
@@ -117,12 +118,18 @@ function ownFields(request: ClientRequest, isTrusted: boolean): string {
   const host = isTrusted ? request.clientHost() : request.rawHost;
   const ofConnection = isTrusted ? trustedFields(request) : listener.upstreamFields;
   const { via, cdnLoop } = known;
-  const hops = via === null && cdnLoop === null ? generation.hopFields : hopFields(request);
+  const version =
+    stream.httpVersion ?? (stream.connection === null ? "1.1" : likelyHttpVersionOf(request));
+  const usual = via === null && cdnLoop === null ? generation.hopFields[version] : undefined;
+  const hops = usual ?? hopFields(request, version);
   return `${certificate}x-forwarded-for: ${chain}${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${ofConnection}${hops}`;
 }
 
-const hopFields = ({ known: { via, cdnLoop }, generation }: ClientRequest): string =>
-  `via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${generation.loopToken}\r\n`;
+const hopFields = (
+  { known: { via, cdnLoop }, generation }: ClientRequest,
+  version: string,
+): string =>
+  `via: ${before(via)}${version} sluice\r\ncdn-loop: ${before(cdnLoop)}${generation.loopToken}\r\n`;
 
 /** The existing list, to append to. */
 const before = (value: string | null) => (value === null ? "" : `${value}, `);
