@@ -4,6 +4,7 @@ import type { HeaderBlock } from "../../http/header-block.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ProxyError } from "../error.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+import type { BoundConnections } from "../upstream/bound-connections.ts";
 import type { PeerSocket, SocketUser } from "./peer-socket.ts";
 
 /** What an engine can do. The request path asks this, never which engine it is. */
@@ -37,6 +38,8 @@ export interface OutgoingHead {
   readonly trailer?: string | null;
   /** Whether the connection ends with this response. */
   readonly closes: boolean;
+  /** Whether the target asks for authentication that holds for a connection (see `http/bound-challenges.ts`). */
+  readonly needsHttp1?: boolean;
 }
 
 /** The client's side of a streamed body. */
@@ -101,6 +104,8 @@ export interface ClientStream {
   readonly features: EngineFeatures;
   /** `1.0`, `1.1` or `2`; null when the engine does not know. */
   readonly httpVersion: string | null;
+  /** Connections to targets on which this client has authenticated; only of engines that own its connection, and HTTP/1.1. */
+  readonly boundConnections?: BoundConnections;
   /** False when there is no body, or the engine hides it. */
   readonly hasBody: boolean;
   /**

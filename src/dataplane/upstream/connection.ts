@@ -37,6 +37,12 @@ export interface ConnectionOwner {
   closed(connection: UpstreamConnection): void;
 }
 
+/** The client that a connection belongs to. */
+export interface ConnectionHolder {
+  /** Takes it over instead of its pool. */
+  hold(connection: UpstreamConnection): void;
+}
+
 /** For connections that serve one exchange. */
 export const NO_POOL: ConnectionOwner = {
   release: (connection) => connection.destroy(),
@@ -60,6 +66,8 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   address: Address | null = null;
   /** Its pool. */
   readonly owner: ConnectionOwner;
+  /** Whose it is once a client has authenticated on it; undefined: any client may use it; null: it ends with the exchange. */
+  boundTo: ConnectionHolder | null | undefined = undefined;
   #isClosed = false;
   #socket: Socket<SocketOwner> | null = null;
   /** What the kernel has not taken. */

@@ -229,6 +229,8 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#head = head;
     this.#phase = "reading";
     this.#remaining = head.length;
+    if (head.bindsConnection)
+      this.#connection.boundTo = this.#owner.request.stream?.boundConnections ?? null;
     if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
     this.#owner.onHead(head);
     // The owner may have ended the exchange.
@@ -354,7 +356,9 @@ export class Http1Transport implements UpstreamTransport {
   }
 
   open(owner: ExchangeOwner, isFresh: boolean): UpstreamExchange {
-    return new Exchange(this.#pool.acquire(isFresh), this.#heads, owner);
+    const bound = owner.request.stream?.boundConnections;
+    const own = bound === undefined || bound.isEmpty ? null : bound.take(this.#pool);
+    return new Exchange(own ?? this.#pool.acquire(isFresh), this.#heads, owner);
   }
 }
 

@@ -57,10 +57,11 @@ export class ConnectionPool implements ConnectionOwner {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
     const isGone = !this.endpoint.addresses.isFixed && this.#isGone(connection);
-    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen || isGone) {
-      connection.destroy();
-      return;
-    }
+    const { boundTo } = connection;
+    const isEnding = this.#isClosed || isWorn || size === 0 || isGone || boundTo === null;
+    if (isEnding || !connection.isOpen) return connection.destroy();
+    // To any other client it would be an account that is signed in.
+    if (boundTo !== undefined) return boundTo.hold(connection);
     if (connection.isBounded) connection.freeReads();
     connection.idleSince = now;
     this.#idle.push(connection);
@@ -104,6 +105,6 @@ export class ConnectionPool implements ConnectionOwner {
   close(): void {
     this.#isClosed = true;
     this.endpoint.addresses.close();
-    for (const connection of this.#idle.slice()) connection.destroy();
+    for (const connection of this.#all) if (connection.handler === null) connection.destroy();
   }
 }

@@ -38,6 +38,10 @@ interface HeadFacts {
   /** Whether it has a request id of the target. */
   readonly hasId: boolean;
   readonly hasCookies: boolean;
+  /** Whether it has a challenge of NTLM or Negotiate: the target's connection is one client's from now on. */
+  readonly bindsConnection: boolean;
+  /** Whether it refuses the request with challenges of those alone, which HTTP/2 has no connection for. */
+  readonly needsHttp1: boolean;
   /** The trailers that it announces, without those that may not pass; null: none. */
   readonly trailer: string | null;
 }
@@ -68,6 +72,8 @@ export class ResponseHead implements HeadFacts, SharedHead {
   readonly hasDate: boolean;
   readonly hasId: boolean;
   readonly hasCookies: boolean;
+  readonly bindsConnection: boolean;
+  readonly needsHttp1: boolean;
   readonly trailer: string | null;
   /** It says nothing of the client's connection. */
   readonly closes = false;
@@ -92,6 +98,8 @@ export class ResponseHead implements HeadFacts, SharedHead {
     this.hasDate = facts.hasDate;
     this.hasId = facts.hasId;
     this.hasCookies = facts.hasCookies;
+    this.bindsConnection = facts.bindsConnection;
+    this.needsHttp1 = facts.needsHttp1;
     this.trailer = facts.trailer;
     this.lines = lines;
   }
@@ -201,6 +209,7 @@ export class IdentifiedHead implements OutgoingHead {
   readonly hasDate: boolean;
   readonly trailer: string | null;
   readonly closes: boolean;
+  readonly needsHttp1: boolean;
   id = "";
   readonly #head: SharedHead;
   /** The lines around the id. */
@@ -217,6 +226,7 @@ export class IdentifiedHead implements OutgoingHead {
     this.hasDate = head.hasDate;
     this.trailer = head.trailer ?? null;
     this.closes = head.closes;
+    this.needsHttp1 = head.needsHttp1 === true;
     this.#head = head;
     const { lines } = head;
     const own = head.hasId ? ID_LINE.exec(lines) : null;
@@ -245,6 +255,7 @@ export class EditedHead implements OutgoingHead {
   readonly status: number;
   readonly reason?: string;
   readonly trailer: string | null;
+  readonly needsHttp1: boolean;
   readonly #head: SharedHead;
   readonly #edits: Edits;
   /** Null: what it takes to be lines is only known of Headers; undefined: nothing has asked. */
@@ -256,6 +267,7 @@ export class EditedHead implements OutgoingHead {
     this.status = status;
     if (status === head.status && head.reason !== undefined) this.reason = head.reason;
     this.trailer = head.trailer ?? null;
+    this.needsHttp1 = head.needsHttp1 === true && status === head.status;
     this.#head = head;
     this.#edits = edits;
   }

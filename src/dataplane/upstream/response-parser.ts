@@ -1,4 +1,5 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and caches repeated heads; knows no socket.
+import { boundChallenges } from "../../http/bound-challenges.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { listedTrailers } from "../../http/trailer-fields.ts";
@@ -15,6 +16,7 @@ class Framing {
   upgrade: string | null = null;
   trailer: string | null = null;
   contentType: string | null = null;
+  challenges: string | null = null;
   hasLocation = false;
   hasDate = false;
   hasId = false;
@@ -64,6 +66,7 @@ class Framing {
         this.#setLength(value);
         return true;
       case 16:
+        if (same(name, "WWW-Authenticate", "www-authenticate")) this.#challenge(value);
         return same(name, "Proxy-Connection", "proxy-connection");
       case 17:
         if (!same(name, "Transfer-Encoding", "transfer-encoding")) return false;
@@ -71,10 +74,16 @@ class Framing {
           this.transferEncoding === null ? value : `${this.transferEncoding},${value}`;
         return true;
       case 18:
-        return same(name, "Proxy-Authenticate", "proxy-authenticate");
+        if (!same(name, "Proxy-Authenticate", "proxy-authenticate")) return false;
+        this.#challenge(value);
+        return true;
       default:
         return false;
     }
+  }
+
+  #challenge(value: string): void {
+    this.challenges = this.challenges === null ? value : `${this.challenges},${value}`;
   }
 
   #setLength(value: string): void {
@@ -180,6 +189,7 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
   // HEAD and 304 keep the length that the body would have had (RFC 9110 section 8.6).
   const isKept = kind === "length" || status === 304 || isHead;
   const hasLength = framing.length >= 0 && isKept;
+  const bound = framing.challenges === null ? "none" : boundChallenges(framing.challenges);
   let lines = withoutNamed(received, framing.connection);
   if (hasLength) lines += `Content-Length: ${framing.length}\r\n`;
   return new ResponseHead(
@@ -197,6 +207,8 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
       hasDate: framing.hasDate,
       hasId: framing.hasId,
       hasCookies: framing.hasCookies,
+      bindsConnection: bound !== "none",
+      needsHttp1: bound === "all" && (status === 401 || status === 407),
       trailer:
         framing.trailer === null || kind !== "chunked"
           ? null

@@ -1,6 +1,7 @@
 // The contract between the request path and an upstream transport: one request to a target and its response; knows no protocol.
 import type { ProxyError } from "../error.ts";
 import type { FieldPairs } from "../../http/fields.ts";
+import type { BoundConnections } from "./bound-connections.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { ResponseHead } from "./response-head.ts";
@@ -46,6 +47,7 @@ export interface ExchangeSubject {
   /** The method sent upstream. */
   readonly upstreamMethod: string;
   readonly generation: { readonly maxResponseHeadBytes: number };
+  readonly stream?: { readonly boundConnections?: BoundConnections };
   connectedAt: number;
   receivedAt: number;
 }

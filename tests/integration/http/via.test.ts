@@ -18,7 +18,7 @@ describe.each(engines)("on engine %s", (engine) => {
   beforeAll(async () => {
     gateway = await startDataPlane({
       tls: await selfSigned(),
-      listener: { engine, http3: engine !== "full" },
+      listener: { engine, http3: true },
       services: [{ name: "origin", targets: [{ port: origin.port }] }],
       routes: [{ name: "all", service_id: "origin" }],
     });
@@ -51,7 +51,7 @@ describe.each(engines)("on engine %s", (engine) => {
     }
   };
   // Bun.serve does not say by which version a request came.
-  const seen = (version: string) => (engine === "standard" ? "1.1" : version);
+  const seen = (version: string) => (engine === "bun" ? "1.1" : version);
 
   test("HTTP/1.0 and HTTP/1.1", async () => {
     expect(await raw("1.1")).toBe("1.1 sluice");
@@ -64,12 +64,11 @@ describe.each(engines)("on engine %s", (engine) => {
     expect(await overHttp2({ via: "1.1 first" })).toBe(`1.1 first, ${seen("2")} sluice`);
   });
 
-  if (engine !== "full")
-    test("HTTP/3", async () => {
-      const response = await fetch(`https://127.0.0.1:${gateway.port}/`, {
-        protocol: "http3",
-        tls: { rejectUnauthorized: false },
-      } as RequestInit);
-      expect(await response.text()).toBe(`${seen("3")} sluice`);
-    });
+  test("HTTP/3", async () => {
+    const response = await fetch(`https://127.0.0.1:${gateway.port}/`, {
+      protocol: "http3",
+      tls: { rejectUnauthorized: false },
+    } as RequestInit);
+    expect(await response.text()).toBe(`${seen("3")} sluice`);
+  });
 });

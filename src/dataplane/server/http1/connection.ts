@@ -4,6 +4,7 @@ import { partOf } from "../../buffer-release.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
 import type { ClientSocket } from "../../listener/client-socket.ts";
+import { BoundConnections } from "../../upstream/bound-connections.ts";
 import type { SwitchedClient } from "../client-stream.ts";
 import { Http2Connection } from "../http2/connection.ts";
 import { beginsWithPreface } from "../../http2/frames.ts";
@@ -40,6 +41,7 @@ const UNREAD: RequestHead = {
 export class Http1Connection implements SocketUser, StreamConnection, ServedConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
+  readonly boundConnections = new BoundConnections();
   isGoingAway = false;
   readonly #owner: ConnectionOwner;
   readonly #waiting = new ByteQueue();
@@ -156,6 +158,7 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
   closed(isReset: boolean): void {
     this.#isOver = true;
     this.#waiting.clear();
+    this.boundConnections.close();
     this.#switched?.closed(isReset);
     this.#stream?.connectionClosed();
     this.#stream = null;

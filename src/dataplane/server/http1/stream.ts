@@ -15,6 +15,7 @@ import type {
   OutgoingHead,
   SwitchedClient,
 } from "../client-stream.ts";
+import type { BoundConnections } from "../../upstream/bound-connections.ts";
 import type { PeerSocket } from "../peer-socket.ts";
 import { switchedFields } from "../switched-fields.ts";
 import type { Http1Body } from "./request-body.ts";
@@ -25,6 +26,7 @@ import { Http1Writer, linesOf, oneChunk, responseHead, trailerLine } from "./res
 export interface StreamConnection {
   readonly info: ConnectionInfo;
   readonly socket: PeerSocket;
+  readonly boundConnections: BoundConnections;
   readonly isGoingAway: boolean;
   /** The line that announces HTTP/3; empty: none does. */
   readonly altSvc: string;
@@ -53,6 +55,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
   readonly features: EngineFeatures;
   readonly hasBody: boolean;
   readonly connection: ConnectionInfo;
+  readonly boundConnections: BoundConnections;
   readonly problem: ProxyError | null;
   readonly body: Http1Body | null;
   /** The response is complete, as far as the gateway is concerned. */
@@ -79,6 +82,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
     this.features = FEATURES[head.takesTrailers ? "trailers" : head.httpVersion];
     this.hasBody = body !== null;
     this.connection = connection.info;
+    this.boundConnections = connection.boundConnections;
     this.problem = problem;
     this.body = body;
     this.#connection = connection;

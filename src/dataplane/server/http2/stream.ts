@@ -162,7 +162,7 @@ export class Http2Stream
   }
 
   respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
-    if (!this.#begin()) return;
+    if (!this.#begin(head)) return;
     const isEmpty = this.method === "HEAD" || isBodiless(head.status);
     let size = 0;
     if (!isEmpty) for (const piece of pieces) size += piece.byteLength;
@@ -175,21 +175,23 @@ export class Http2Stream
   }
 
   start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter {
-    const begins = this.#begin();
+    const begins = this.#begin(head);
     const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
     const length = isEmpty || !head.hasLength ? null : head.length;
     const writer = new Http2Writer(this, this.#connection, { reader, isShared, isEmpty, length });
     this.#writer = writer;
     if (begins) this.#connection.sendHead(this, head, { length: -1, isLast: false });
-    else queueMicrotask(() => writer.closed());
+    else if (this.isGone) queueMicrotask(() => writer.closed());
     return writer;
   }
 
-  /** False: the response has begun, or the client has gone. */
-  #begin(): boolean {
+  /** False: the response has begun, or is not for this client: it has gone, or has to come by HTTP/1.1. */
+  #begin(head: OutgoingHead): boolean {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
-    return !this.isGone;
+    // A stream is no connection to authenticate, and the connection has the streams of others.
+    if (head.needsHttp1 === true) this.reset(CODE.http11Required);
+    return !this.isLocalEnded;
   }
 
   ready(): void {
