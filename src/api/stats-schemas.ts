@@ -51,6 +51,8 @@ const presentMembers = {
   bytes_out_per_second: amount("Bytes per second"),
   in_flight: count("Requests in flight"),
   open_websockets: count("Open WebSockets"),
+  open_connections: count("Open connections of clients on listeners with the engine sluice"),
+  open_http2_streams: count("Open HTTP/2 streams on these connections"),
   ...tally,
 };
 

@@ -348,7 +348,12 @@ class Runtime implements DataPlane {
     this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
     this.#worker.aborted.sweep();
-    this.#options.board.set(this.#options.worker, "active_requests", this.#worker.inFlight.size);
+    const { board, worker } = this.#options;
+    board.set(worker, "active_requests", this.#worker.inFlight.size);
+    const { http1, http2, streams } = this.#listeners.clients;
+    board.set(worker, "http1_connections", http1);
+    board.set(worker, "http2_connections", http2);
+    board.set(worker, "http2_streams", streams);
     const used = this.#uses.take(performance.now());
     if (used.length > 0) this.#options.used?.(used);
   }

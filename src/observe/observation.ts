@@ -6,7 +6,7 @@ import { pluginSeriesKey } from "../shared-memory/series-key.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { OTHER_ROW, TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
-import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { BoardColumn, WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Rollout, RolloutObserver } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
@@ -151,7 +151,7 @@ export class ObservationBase {
         : { rollups, sender: new RollupSender({ store, shared: rollups, log }) };
     const onWritten = (minutes: readonly number[]) => shared?.sender.note(minutes);
     const config = () => changes.config;
-    const sum = (column: "active_requests" | "open_websockets") => {
+    const sum = (column: BoardColumn) => {
       let total = 0;
       for (let worker = 0; worker < this.#traffic.workers; worker++)
         total += observed?.board.get(worker, column) ?? 0;
@@ -170,6 +170,8 @@ export class ObservationBase {
       present: () => ({
         in_flight: sum("active_requests"),
         open_websockets: sum("open_websockets"),
+        open_connections: sum("http1_connections") + sum("http2_connections"),
+        open_http2_streams: sum("http2_streams"),
       }),
     });
   }

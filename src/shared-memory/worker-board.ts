@@ -7,6 +7,10 @@ const columns = [
   "active_requests",
   "requests_total",
   "open_websockets",
+  /** Of clients, on our own engine. */
+  "http1_connections",
+  "http2_connections",
+  "http2_streams",
   /** Requests refused by load shedding and limits. */
   "shed_memory",
   "shed_descriptors",
@@ -42,6 +46,9 @@ const states = [
   "revision",
   "active_requests",
   "open_websockets",
+  "http1_connections",
+  "http2_connections",
+  "http2_streams",
   "counters_lost",
   "running_plugin",
   "poll",

@@ -10,7 +10,12 @@ import type { SocketOwner } from "./client-socket.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { CertificateIndex } from "./certificate-index.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { type HttpListener, openHttp3Listener, openHttpListener } from "../server/bun-server.ts";
+import {
+  type ClientCounts,
+  type HttpListener,
+  openHttp3Listener,
+  openHttpListener,
+} from "../server/bun-server.ts";
 import { SocketListener } from "../server/socket-listener.ts";
 import { tlsProblem } from "../server/tls-self-test.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
@@ -137,6 +142,14 @@ export class Listeners {
     this.#isPaused = isPaused;
     if (isPaused) this.#retireAll();
     else this.#bindMissing(wasPaused);
+  }
+
+  /** Of all listeners, also those that drain. */
+  get clients(): ClientCounts {
+    const counts = { http1: 0, http2: 0, streams: 0 };
+    for (const listener of this.#bound.values()) listener.countClients?.(counts);
+    for (const listener of this.#draining) listener.countClients?.(counts);
+    return counts;
   }
 
   /** Connections without a request would stay open until their idle timeout. */

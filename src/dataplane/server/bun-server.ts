@@ -5,6 +5,13 @@ import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import { idleTimeoutOf } from "../listener/listener-runtime.ts";
 import { fetchHandler, type StreamHandler } from "./bun-stream.ts";
 
+/** Clients' connections and the HTTP/2 streams on them. */
+export interface ClientCounts {
+  http1: number;
+  http2: number;
+  streams: number;
+}
+
 export interface HttpListener {
   readonly plan: ListenerPlan;
   /** A version was activated. */
@@ -15,6 +22,8 @@ export interface HttpListener {
   goAway(): void;
   /** Requests and WebSockets in progress. */
   readonly pending: number;
+  /** Adds its connections; Bun and Node do not say how many there are. */
+  countClients?(counts: ClientCounts): void;
   /** Closes everything at once. */
   close(): Promise<void>;
 }

@@ -39,6 +39,7 @@ export interface ServedConnection {
   /** Of the client's socket from now on. */
   readonly socket: SocketOwner;
   readonly info: ConnectionInfo;
+  readonly isHttp2: boolean;
   /** Whether the connection ends with its current requests. */
   isGoingAway: boolean;
   /** Requests and upgraded connections in progress. */

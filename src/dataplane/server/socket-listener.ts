@@ -11,7 +11,7 @@ import { type ConnectionInfo, connectionInfo } from "../listener/connection-info
 import { idleTimeoutOf } from "../listener/listener-runtime.ts";
 import type { AcceptDecision, ConnectionSlot, Preread } from "../listener/pending-connection.ts";
 import type { SocketContext } from "../listener/socket-context.ts";
-import type { HttpListener } from "./bun-server.ts";
+import type { ClientCounts, HttpListener } from "./bun-server.ts";
 import { chooseProtocol, openHttp1 } from "./protocols.ts";
 import type { OpenConnection, ServedConnection } from "./served-connection.ts";
 import { TlsContexts } from "./tls-contexts.ts";
@@ -66,6 +66,15 @@ export class SocketListener implements HttpListener {
     let requests = 0;
     for (const { pending } of this.#connections) requests += pending;
     return requests;
+  }
+
+  countClients(counts: ClientCounts): void {
+    for (const { isHttp2, pending } of this.#connections) {
+      if (isHttp2) {
+        counts.http2++;
+        counts.streams += pending;
+      } else counts.http1++;
+    }
   }
 
   /** Connections whose client certificate was verified with other settings end with their current requests. */

@@ -223,6 +223,13 @@ export class Metrics {
       gauge("sluice_websockets_open", "WebSockets that are open.", [
         sampleOf({}, sum("open_websockets")),
       ]),
+      gauge("sluice_client_connections_open", "Connections of clients on the engine sluice.", [
+        sampleOf({ http_version: "1" }, sum("http1_connections")),
+        sampleOf({ http_version: "2" }, sum("http2_connections")),
+      ]),
+      gauge("sluice_http2_streams_open", "Streams on those of HTTP/2.", [
+        sampleOf({}, sum("http2_streams")),
+      ]),
       gauge("sluice_stream_connections_open", "Connections of stream routes.", streams),
     ];
   }

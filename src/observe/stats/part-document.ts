@@ -6,7 +6,7 @@ import { type Counted, CountedMap, OTHERS } from "./traffic-deltas.ts";
 
 type CountedDocument = readonly [kind: StatKind, id: string, name: string, tally: TallyDocument];
 
-export interface PartDocument extends Pick<StatsPart, "seconds" | "in_flight" | "open_websockets"> {
+export interface PartDocument extends Omit<StatsPart, "now" | "steps" | "objects"> {
   readonly now: readonly CountedDocument[];
   readonly steps: readonly (readonly [at: number, tally: TallyDocument])[];
   readonly objects: readonly CountedDocument[];
@@ -25,10 +25,14 @@ export const toPartDocument = (part: StatsPart): PartDocument => ({
 /** Throws a TypeError for what is no such document. */
 export function fromPartDocument(document: unknown): StatsPart {
   const { seconds, in_flight, open_websockets, now, steps, objects } = document as PartDocument;
+  // Nodes of earlier versions do not count these.
+  const { open_connections = 0, open_http2_streams = 0 } = document as PartDocument;
   return {
     seconds: count(seconds),
     in_flight: count(in_flight),
     open_websockets: count(open_websockets),
+    open_connections: count(open_connections),
+    open_http2_streams: count(open_http2_streams),
     now: now.map(toCounted),
     steps: new Map(steps.map(([at, tally]) => [count(at), toTally(tally)])),
     objects: objects.map(toCounted),

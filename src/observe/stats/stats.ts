@@ -30,20 +30,26 @@ export interface PointView extends TallyView {
   readonly at: string;
 }
 
+/** What is open at the moment. */
+interface OpenCounts {
+  readonly in_flight: number;
+  readonly open_websockets: number;
+  readonly open_connections: number;
+  readonly open_http2_streams: number;
+}
+
 interface ByObject {
   readonly by_route: readonly ObjectView[];
   readonly by_service: readonly ObjectView[];
   readonly by_target: readonly ObjectView[];
 }
 
-export interface PresentView extends TallyView {
+export interface PresentView extends TallyView, OpenCounts {
   /** Seconds of counting: a minute, less after a start. */
   readonly seconds: number;
   readonly requests_per_second: number;
   readonly bytes_in_per_second: number;
   readonly bytes_out_per_second: number;
-  readonly in_flight: number;
-  readonly open_websockets: number;
 }
 
 export interface StatsView {
@@ -74,11 +80,9 @@ export interface StatsQuery {
 }
 
 /** What one gateway has counted. */
-export interface StatsPart {
+export interface StatsPart extends OpenCounts {
   /** Of the counters in `now`: a minute, less after a start. */
   readonly seconds: number;
-  readonly in_flight: number;
-  readonly open_websockets: number;
   /** The last minute. */
   readonly now: readonly Counted[];
   /** The history by the start of each point, in seconds since 1970. */
@@ -99,7 +103,7 @@ export interface StatsOptions {
   readonly rollups: Rollups;
   readonly clock: Clock;
   readonly config: () => GatewayConfig;
-  readonly present: () => { readonly in_flight: number; readonly open_websockets: number };
+  readonly present: () => OpenCounts;
 }
 
 export class Stats {
@@ -209,6 +213,8 @@ export class Stats {
       bytes_out_per_second: perSecond(total.bytes_out),
       in_flight: sum((part) => part.in_flight),
       open_websockets: sum((part) => part.open_websockets),
+      open_connections: sum((part) => part.open_connections),
+      open_http2_streams: sum((part) => part.open_http2_streams),
     };
   }
 
@@ -333,10 +339,17 @@ function partOf(query: StatsQuery, time: Time, found: readonly NodeRollups[]): S
         at,
         counted: [{ kind, id, name: document.name, tally: fromDocument(document) }],
       }));
-  const part = { seconds: 0, in_flight: 0, open_websockets: 0, now: [] };
+  const part = { seconds: 0, ...NOTHING_OPEN, now: [] };
   const { id, name, until } = last;
   return { id, name, until, part: { ...part, ...historyOf(query, time, read) } };
 }
+
+const NOTHING_OPEN: OpenCounts = {
+  in_flight: 0,
+  open_websockets: 0,
+  open_connections: 0,
+  open_http2_streams: 0,
+};
 
 function addTo(steps: Map<number, Tally>, at: number, tally: Tally): void {
   const known = steps.get(at);

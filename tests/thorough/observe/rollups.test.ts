@@ -45,7 +45,12 @@ function scene(objects = 3) {
     const stats = new Stats({
       clock,
       config: () => config,
-      present: () => ({ in_flight: 0, open_websockets: 0 }),
+      present: () => ({
+        in_flight: 0,
+        open_websockets: 0,
+        open_connections: 0,
+        open_http2_streams: 0,
+      }),
       deltas: new TrafficDeltas({
         config: () => config,
         routes: () => [

@@ -40,6 +40,7 @@ const UNREAD: RequestHead = {
 
 export class Http1Connection implements SocketUser, StreamConnection, ServedConnection {
   readonly info: ConnectionInfo;
+  readonly isHttp2 = false;
   readonly socket: PeerSocket;
   readonly boundConnections = new BoundConnections();
   isGoingAway = false;

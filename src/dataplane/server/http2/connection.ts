@@ -32,6 +32,7 @@ const spread = (ms: number): number => ms * (0.9 + 0.2 * Math.random());
 
 export class Http2Connection implements SocketUser, FramesConnection, ServedConnection {
   readonly info: ConnectionInfo;
+  readonly isHttp2 = true;
   readonly socket: PeerSocket;
   readonly streams = new Map<number, Http2Stream>();
   readonly output: FrameOutput;

@@ -6,10 +6,11 @@ import { inBytes, inDigits, inMilliseconds, inPercent, inRate } from "../../part
 export function KeyFigures({ now }: { readonly now: Schemas["Stats"]["now"] }) {
   const { p50, p95, p99 } = now.latency_ms;
   const share = now.requests === 0 ? "–" : inPercent(now.error_share);
-  const sockets =
-    now.open_websockets === 0
-      ? "no WebSockets"
-      : `and ${inDigits(now.open_websockets)} ${now.open_websockets === 1 ? "WebSocket" : "WebSockets"}`;
+  const open = [
+    counted(now.open_websockets, "WebSocket"),
+    counted(now.open_connections, "connection"),
+    counted(now.open_http2_streams, "HTTP/2 stream"),
+  ].filter((text) => text !== null);
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" mb="md">
       <Figure
@@ -32,10 +33,17 @@ export function KeyFigures({ now }: { readonly now: Schemas["Stats"]["now"] }) {
             : `p50 ${inMilliseconds(p50)}, p99 ${inMilliseconds(p99)}`
         }
       />
-      <Figure title="In flight" value={inDigits(now.in_flight)} detail={sockets} />
+      <Figure
+        title="In flight"
+        value={inDigits(now.in_flight)}
+        detail={open.join(", ") || "no WebSockets"}
+      />
     </SimpleGrid>
   );
 }
+
+const counted = (count: number, name: string): string | null =>
+  count === 0 ? null : `${inDigits(count)} ${name}${count === 1 ? "" : "s"}`;
 
 interface FigureProps {
   readonly title: string;

@@ -17,6 +17,8 @@ const partOf = (objects: readonly Counted[]): StatsPart => ({
   seconds: 59.5,
   in_flight: 2,
   open_websockets: 1,
+  open_connections: 9,
+  open_http2_streams: 4,
   now: [{ kind: "total", id: "", name: "", tally: tally(5) }],
   steps: new Map([[1_800_000_000, tally(7)]]),
   objects,
@@ -30,7 +32,13 @@ const counts = ({ objects }: StatsPart) => objects.map(({ id, tally }) => [id, t
 test("all counters and histograms arrive", () => {
   const part = partOf(routes(2));
   const { now, steps, objects, ...rest } = sent(part);
-  expect(rest).toEqual({ seconds: 59.5, in_flight: 2, open_websockets: 1 });
+  expect(rest).toEqual({
+    seconds: 59.5,
+    in_flight: 2,
+    open_websockets: 1,
+    open_connections: 9,
+    open_http2_streams: 4,
+  });
   expect(now[0]?.tally).toEqual(tally(5));
   expect(steps.get(1_800_000_000)).toEqual(tally(7));
   expect(counts({ ...part, objects })).toEqual([
@@ -63,4 +71,10 @@ test("what is no such document is refused", () => {
     { ...valid, steps: [[0, { requests: 9 }]] },
   ])
     expect(() => fromPartDocument(wrong)).toThrow(TypeError);
+});
+
+test("a node of an earlier version counts no connections", () => {
+  const { open_connections: _, open_http2_streams: __, ...document } = toPartDocument(partOf([]));
+  const { open_connections, open_http2_streams } = fromPartDocument(document);
+  expect([open_connections, open_http2_streams]).toEqual([0, 0]);
 });
