@@ -57,6 +57,8 @@ export class H2Client {
   #nextStream = 1;
   goAway: number | null = null;
   isClosed = false;
+  /** Whether it opens its windows again by what arrives. */
+  givesBack = true;
   /** Type of the first frame, null before it. */
   first: number | null = null;
   /** Payloads of acknowledged pings. */
@@ -220,7 +222,7 @@ export class H2Client {
     }
     if (type === DATA) {
       stream.body += payload.toString("latin1");
-      if (payload.length > 0) this.#giveBack(id, payload.length);
+      if (payload.length > 0 && this.givesBack) this.#giveBack(id, payload.length);
     }
     if ((type === DATA || type === HEADERS) && (flags & END_STREAM) !== 0) stream.isComplete = true;
   }

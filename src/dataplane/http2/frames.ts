@@ -217,7 +217,7 @@ export const uint32At = (bytes: Buffer, at: number): number =>
   (uint31At(bytes, at) + ((bytes[at] ?? 0) & 0x80) * 0x1000000) >>> 0;
 
 /**
- * The payload without padding and, of HEADERS, without the priority of RFC 7540, which is ignored (RFC 9113 section 5.3.2).
+ * The payload without padding and, of HEADERS, without the priority of RFC 7540, which has no effect (RFC 9113 section 5.3.2).
  * `part`: where it begins and ends; changed.
  */
 export function withoutPadding(frame: Frame, part: { start: number; end: number }): void {
@@ -228,12 +228,20 @@ export function withoutPadding(frame: Frame, part: { start: number; end: number 
     end -= frame.bytes[start] ?? 0;
     start++;
   }
-  if (frame.type === FRAME.headers && (frame.flags & FLAG.priority) !== 0) start += 5;
+  const hasPriority = frame.type === FRAME.headers && (frame.flags & FLAG.priority) !== 0;
+  if (hasPriority) start += 5;
   if (start > frame.end) throw new ConnectionError(CODE.frameSize, "an HTTP/2 frame is too short");
+  if (hasPriority) checkPriority(frame, start - 5);
   if (start > end)
     throw new ConnectionError(CODE.protocol, "the padding of an HTTP/2 frame is too long");
   part.start = start;
   part.end = end;
+}
+
+/** All that is read of it: RFC 7540 section 5.3.1 calls a stream that depends on itself an error. */
+export function checkPriority({ bytes, stream }: Frame, at: number): void {
+  if (uint31At(bytes, at) === stream)
+    throw new ConnectionError(CODE.protocol, "an HTTP/2 stream depends on itself");
 }
 
 /** What the frame carries: a copy where it is short. */

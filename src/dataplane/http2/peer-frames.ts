@@ -1,6 +1,7 @@
 // What frames do to a connection on either side (RFC 9113 sections 4 to 6): their form and order, header blocks, windows; knows no message.
 import type { BudgetName, Budgets } from "./budgets.ts";
 import {
+  checkPriority,
   CODE,
   ConnectionError,
   FLAG,
@@ -206,10 +207,11 @@ export abstract class PeerFrames<Stream extends SendingStream, Owner extends Fra
     this.onBlock(block.stream, block.isLast, { bytes, start: 0, end: bytes.length });
   }
 
-  #priority({ stream, start, end }: Frame): void {
+  #priority(frame: Frame): void {
+    const { stream, start, end } = frame;
     if (stream === 0) throw protocolError("PRIORITY without a stream");
     this.connection.charge("frames");
-    if (end - start === 5) return;
+    if (end - start === 5) return checkPriority(frame, start);
     if (!this.hasBegun(stream)) throw sizeError();
     this.connection.streamError(stream, CODE.frameSize);
   }

@@ -8,8 +8,9 @@ import { connectionRows } from "./rfc9113-connections.ts";
 import { frameRows } from "./rfc9113-frames.ts";
 import { messageRows } from "./rfc9113-messages.ts";
 import { GET, NO_ERROR, PING, type Row } from "./rfc9113-row.ts";
+import { suiteRows } from "./rfc9113-suite.ts";
 
-const rows: readonly Row[] = [...connectionRows, ...frameRows, ...messageRows];
+const rows: readonly Row[] = [...connectionRows, ...frameRows, ...messageRows, ...suiteRows];
 
 /** How long a server may say nothing about a stream before its verdict is `silence`. */
 const SILENCE_MS = 1000;
