@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { type Http2Target, startHttp2Target } from "../integration/upstream-http2/target.ts";
 import { openBrowser } from "../support/browser.ts";
+import { freePort } from "../support/data-plane.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { framed, grpcHandler, readGrpcWeb } from "../support/grpc-web.ts";
 import { needs } from "../support/needs.ts";
@@ -54,6 +55,7 @@ window.stream = (origin, name, count) => new Promise((resolve) => {
 window.isReady = true;
 </script>`;
 
+const ports = { http: freePort(), https: freePort() };
 let gateway: Gateway;
 let target: Http2Target;
 let browser: Browser;
@@ -82,7 +84,11 @@ beforeAll(async () => {
     service_id: id,
     config: { origins, expose_headers: ["x-initial"] },
   });
-  // Both listeners are standard ones, which serve no gRPC.
+  for (const protocol of ["http", "https"] as const) {
+    const own = { name: `own-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
+    await gateway.ok("POST", "/api/v1/listeners", { ...own, protocol, engine: "sluice" });
+  }
+  // The other listeners are standard ones, which serve no gRPC.
   await gateway.ok("POST", "/api/v1/routes", { name: "greeter", service_id: id });
   browser = await openBrowser();
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
@@ -116,9 +122,19 @@ const post = (origin: string, method: string, options: { body: string; wantsAll?
     options.wantsAll ?? true,
   );
 
-describe.each(["http", "https"] as const)("a page that uses fetch over %s", (scheme) => {
-  const origin = () =>
-    `${scheme}://127.0.0.1:${scheme === "http" ? gateway.httpPort : gateway.httpsPort}`;
+/** Of the listener of an engine. */
+function originOf(engine: "standard" | "sluice", scheme: "http" | "https"): string {
+  const standard = scheme === "http" ? gateway.httpPort : gateway.httpsPort;
+  return `${scheme}://127.0.0.1:${engine === "standard" ? standard : ports[scheme]}`;
+}
+
+describe.each([
+  ["standard", "http"],
+  ["standard", "https"],
+  ["sluice", "http"],
+  ["sluice", "https"],
+] as const)("a page that uses fetch, engine %s over %s", (engine, scheme) => {
+  const origin = () => originOf(engine, scheme);
 
   test("reads the message and the trailers of a unary call", async () => {
     const { status, initial, bytes } = await post(origin(), "Echo", { body: "hello" });
@@ -140,8 +156,8 @@ describe.each(["http", "https"] as const)("a page that uses fetch over %s", (sch
   });
 });
 
-describe("Google's client", () => {
-  const origin = () => `http://127.0.0.1:${gateway.httpPort}`;
+describe.each(["standard", "sluice"] as const)("Google's client, engine %s", (engine) => {
+  const origin = () => originOf(engine, "http");
 
   test.each(["text", "binary"])("gets the message of a unary call as %s", async (format) => {
     expect(await run("unary", origin(), "/test.Service/Echo", format)).toEqual({
