@@ -43,11 +43,19 @@ const DISABLED_FEATURES = [
   "WebUIToolbar",
 ];
 
-/** `home`: where it reads the roots that the user trusts; default: the one of the tests. */
+/**
+ * `home`: where it reads the roots that the user trusts; default: the one of the tests. `quicTo`: hosts with ports that it asks over
+ * HTTP/3; default: none.
+ */
 export function openBrowser({
   args = [],
   home,
-}: { readonly args?: readonly string[]; readonly home?: string } = {}): Promise<Browser> {
+  quicTo = [],
+}: {
+  readonly args?: readonly string[];
+  readonly home?: string;
+  readonly quicTo?: readonly string[];
+} = {}): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
     ...(home === undefined ? {} : { env: { ...process.env, HOME: home } }),
@@ -56,7 +64,7 @@ export function openBrowser({
       "--no-sandbox",
       "--disable-gpu",
       "--disable-dev-shm-usage",
-      "--disable-quic",
+      quicTo.length === 0 ? "--disable-quic" : `--origin-to-force-quic-on=${quicTo.join(",")}`,
       "--no-first-run",
       "--disable-background-networking",
       "--disable-component-update",
