@@ -20,6 +20,8 @@ const PIECE = "x".repeat(1000);
 let gateway: Gateway;
 let scratch = "";
 let streamPort = 0;
+/** Of a listener with our own engine. */
+let securePort = 0;
 /** Processes that have taken over; they are not children of the test. */
 const successors: number[] = [];
 /** Ends of downloads that wait for the test. */
@@ -80,6 +82,9 @@ beforeEach(async () => {
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "app", targets });
   await gateway.ok("POST", "/api/v1/routes", { name: "app", service_id: "app", paths: ["/"] });
+  securePort = freePort();
+  const own = { name: "own", address: "127.0.0.1", port: securePort, protocol: "https" };
+  await gateway.ok("POST", "/api/v1/listeners", { ...own, engine: "sluice" });
   const { port } = echo.address() as { port: number };
   const tcp = { name: "echo", protocol: "tcp", targets: [{ host: "127.0.0.1", port }] };
   await gateway.ok("POST", "/api/v1/services", tcp);
@@ -168,13 +173,11 @@ async function openStream(): Promise<{ ask(text: string): Promise<string>; socke
 
 describe("a gateway that is replaced under load", () => {
   test("fails no request, cuts no connection, and its successor can be changed and replaced", async () => {
-    const load = new SteadyLoad({
-      port: gateway.httpPort,
-      path: "/",
-      expected: ANSWER,
-      fresh: 8,
-      kept: 8,
-    });
+    const clients = { path: "/", expected: ANSWER, fresh: 8, kept: 8 };
+    const loads = [
+      new SteadyLoad({ ...clients, port: gateway.httpPort }),
+      new SteadyLoad({ ...clients, port: securePort, tls: true }),
+    ];
     const socket = await openSocket();
     const stream = await openStream();
     const download = await fetch(`http://127.0.0.1:${gateway.httpPort}/download`);
@@ -195,8 +198,8 @@ describe("a gateway that is replaced under load", () => {
     expect(await revisionAfter("later")).toBe(revision + 2);
     // The second process waited only for clients that had to find the third.
     await eventually(() => !isRunning(second));
-    const answered = load.answered;
-    await eventually(() => load.answered > answered + 100);
+    const answered = loads.map((load) => load.answered);
+    await eventually(() => loads.every((load, at) => load.answered > (answered[at] ?? 0) + 100));
 
     expect(await socket.ask("over two processes")).toBe("echo over two processes");
     expect(await stream.ask("the same")).toBe("the same");
@@ -205,9 +208,10 @@ describe("a gateway that is replaced under load", () => {
     expect(isRunning(first)).toBe(true);
     expect(socket.closed()).toBe(false);
 
-    const report = await load.stop();
-    expect(report.failures).toEqual([]);
-    expect(report.sentElsewhere).toBeGreaterThan(0);
+    for (const report of await Promise.all(loads.map((load) => load.stop()))) {
+      expect(report.failures).toEqual([]);
+      expect(report.sentElsewhere).toBeGreaterThan(0);
+    }
     stream.socket.destroy();
   });
 

@@ -1,5 +1,6 @@
 // Clients that send requests to a gateway without a pause, on new or persistent connections, and record every failed request.
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 export interface LoadOptions {
   /** Default 127.0.0.1. */
@@ -7,6 +8,8 @@ export interface LoadOptions {
   /** Between the requests of a client. Default: none. */
   readonly pauseMs?: number;
   readonly port: number;
+  /** Default: cleartext. No certificate is verified. */
+  readonly tls?: boolean;
   readonly path: string;
   /** What every response must end with. */
   readonly expected: string;
@@ -101,11 +104,9 @@ class Connection {
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    this.#socket = connect({
-      host: options.hostname ?? "127.0.0.1",
-      port: options.port,
-      noDelay: true,
-    });
+    const to = { host: options.hostname ?? "127.0.0.1", port: options.port, noDelay: true };
+    const isTls = options.tls === true;
+    this.#socket = isTls ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
     this.#socket.on("data", (chunk) => {
       this.#text += chunk.toString("latin1");
       this.#look();
