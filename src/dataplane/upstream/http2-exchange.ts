@@ -43,7 +43,8 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   /** Bytes that Content-Length announces and that have not arrived; -1: unknown. */
   #remaining = -1;
   #refusals = 0;
-  readonly #interims = new InterimResponses();
+  /** Null: none has arrived. */
+  #interims: InterimResponses | null = null;
   /** The session was idle when this request joined: the target may have been about to close it. */
   #wasIdle = false;
   #isPaused = false;
@@ -148,6 +149,7 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   }
 
   #interim(list: ResponseList, isLast: boolean): void {
+    this.#interims ??= new InterimResponses();
     this.#interims.check(list);
     if (isLast) throw new ResponseSyntaxError("the target sent an interim response alone");
     if (list.status !== 100) this.#owner.onInterim?.(list.status, list.pairs);

@@ -197,6 +197,7 @@ export class UpstreamSession
   }
 
   #admit(): void {
+    if (this.#waiting.size === 0) return;
     for (const user of this.#waiting) {
       if (!this.hasRoom) return;
       this.#waiting.delete(user);

@@ -32,6 +32,7 @@ export interface StreamSession {
 
 /** Short pieces that may wait in one turn. */
 const MAX_WAITING_BYTES = 65_536;
+const NOTHING_HELD: Buffer[] = [];
 /** Smaller pieces have no memory of their own. */
 const OWN_MEMORY_BYTES = 4096;
 
@@ -58,7 +59,7 @@ export class UpstreamStream implements SendingStream {
   #window = DEFAULT_WINDOW;
   #isPaused = false;
   /** What has arrived while it was paused. */
-  #held: Buffer[] = [];
+  #held: Buffer[] = NOTHING_HELD;
   #heldBytes = 0;
   #heldEnd: FieldPairs | null = null;
 
@@ -76,13 +77,15 @@ export class UpstreamStream implements SendingStream {
 
   // The request.
 
-  /** False: it waits; `onDrained` follows. The bytes must not change until then, or for ever where they are short. */
+  /** False: it waits; `onDrained` follows, and the bytes must not change until then. */
   write(bytes: Uint8Array): boolean {
     const { queue } = this;
-    queue.push(bytes, true);
-    this.#session.ready(this);
     const room = Math.min(queue.window, this.#session.room, MAX_WAITING_BYTES);
-    return bytes.byteLength < OWN_MEMORY_BYTES && queue.size <= room;
+    const isShort = bytes.byteLength < OWN_MEMORY_BYTES;
+    const hasRoom = isShort && queue.size + bytes.byteLength <= room;
+    queue.push(hasRoom ? Buffer.from(bytes) : bytes, true);
+    this.#session.ready(this);
+    return hasRoom;
   }
 
   /** The request is complete. */
@@ -127,6 +130,7 @@ export class UpstreamStream implements SendingStream {
     const piece = size < OWN_MEMORY_BYTES ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size);
     bytes.copy(piece, 0, start, end);
     if (this.#isPaused) {
+      if (this.#held.length === 0) this.#held = [];
       this.#held.push(piece);
       this.#heldBytes += size;
     } else this.#deliver(piece);
@@ -201,7 +205,7 @@ export class UpstreamStream implements SendingStream {
       this.#heldBytes -= piece.length;
       this.#deliver(piece);
     }
-    this.#held = this.#held.slice(at);
+    if (at > 0) this.#held = this.#held.slice(at);
     const end = this.#heldEnd;
     if (this.#isPaused || this.#user === null) return;
     if (end === null) return this.widen();
@@ -232,8 +236,8 @@ export class UpstreamStream implements SendingStream {
   detach(): void {
     this.#user = null;
     this.queue.clear();
-    for (const piece of this.#held) bufferRelease.releaseNow(piece);
-    this.#held = [];
+    if (this.#held.length > 0) for (const piece of this.#held) bufferRelease.releaseNow(piece);
+    this.#held = NOTHING_HELD;
     this.#heldEnd = null;
   }
 }

@@ -123,7 +123,8 @@ export class RequestBody {
         if (this.bytes === length) this.#buffered = Buffer.concat(pieces);
       }
       const bytes = isChunked || prefix !== "" ? frame(prefix, value, isChunked) : value;
-      await this.#write(sink, bytes, this.bytes === length);
+      const full = this.#write(sink, bytes, this.bytes === length);
+      if (full !== null) await full;
       prefix = "";
       if (this.#isCancelled) return null;
       if (piped !== null) bufferRelease.releaseLater(value);
@@ -141,8 +142,12 @@ export class RequestBody {
     return null;
   }
 
-  async #write(sink: BodySink, bytes: Uint8Array, isLast = false): Promise<void> {
-    if (sink.write(bytes, isLast) || this.#isCancelled) return;
+  /** A promise while the sink is full; else null, for which nothing has to wait. */
+  #write(sink: BodySink, bytes: Uint8Array, isLast = false): Promise<void> | null {
+    return sink.write(bytes, isLast) || this.#isCancelled ? null : this.#drain();
+  }
+
+  async #drain(): Promise<void> {
     this.#wait("target");
     await new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
