@@ -43,18 +43,17 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
     from = at + 1;
   }
   if (from < names.length) lines += fields.lines(from, names.length);
-  lines += "\r\n";
   // Request line and empty line.
   const bytes = request.method.length + request.target.length + 14 + fields.size;
   if (names.length > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   if (cdnLoop !== null && namesLoop(cdnLoop, generation.loopToken)) return failures.loop;
-  if (edits !== null) lines += edits.lines();
+  const ofPlugins = edits === null ? "" : edits.lines();
+  const own = ownFields(request, isTrusted);
   if (sendsId && edits?.replaces("x-request-id") !== true) {
     if (isTrusted) useGivenId(request);
-    lines += `x-request-id: ${request.id}\r\n`;
-  }
-  request.upstreamFields = lines + ownFields(request, isTrusted);
+    request.upstreamFields = `${lines}\r\n${ofPlugins}x-request-id: ${request.id}\r\n${own}`;
+  } else request.upstreamFields = `${lines}\r\n${ofPlugins}${own}`;
   const hasFraming = known.transferEncoding !== null || known.contentLength !== null;
   const mayHaveBody = hasFraming || request.stream.hasBody || request.bodyBytes !== null;
   if (mayHaveBody || edits !== null) return frameBody(request);
@@ -122,7 +121,11 @@ function ownFields(request: ClientRequest, isTrusted: boolean): string {
     stream.httpVersion ?? (stream.connection === null ? "1.1" : likelyHttpVersionOf(request));
   const usual = via === null && cdnLoop === null ? generation.hopFields[version] : undefined;
   const hops = usual ?? hopFields(request, version);
-  return `${certificate}x-forwarded-for: ${chain}${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${ofConnection}${hops}`;
+  const own = `${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${ofConnection}${hops}`;
+  // Each part of a text that is put together costs, also an empty one.
+  return certificate === "" && chain === ""
+    ? `x-forwarded-for: ${own}`
+    : `${certificate}x-forwarded-for: ${chain}${own}`;
 }
 
 const hopFields = (
@@ -183,7 +186,9 @@ export function requestHead(
   const expect = length !== null && stream.awaitsContinue ? "expect: 100-continue\r\n" : "";
   const trailers = length === -1 ? trailerLine(request) : "";
   const follows = connection === "keep" ? "" : connectionLines(connection);
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing}${trailers}${expect}${follows}\r\n`;
+  const more = grpc + framing + trailers + expect + follows;
+  const head = `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}`;
+  return more === "" ? `${head}\r\n` : `${head}${more}\r\n`;
 }
 
 /** How much of the client's deadline is left for this attempt. */

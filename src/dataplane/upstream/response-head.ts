@@ -230,13 +230,13 @@ export class IdentifiedHead implements OutgoingHead {
     this.#head = head;
     const { lines } = head;
     const own = head.hasId ? ID_LINE.exec(lines) : null;
-    this.#before = own === null ? `${lines}${ID_FIELD}` : lines.slice(0, own.index) + own[1];
+    this.#before = `${own === null ? `${lines}${ID_FIELD}` : lines.slice(0, own.index) + own[1]}: `;
     const behind = own === null ? "" : lines.slice(own.index + own[0].length);
-    this.#after = behind.replace(ID_LINES, "");
+    this.#after = `\r\n${behind.replace(ID_LINES, "")}`;
   }
 
   get lines(): string {
-    return `${this.#before}: ${this.id}\r\n${this.#after}`;
+    return `${this.#before}${this.id}${this.#after}`;
   }
 
   /** One object: the engine copies it. */

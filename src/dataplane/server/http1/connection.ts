@@ -241,7 +241,7 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
     this.#mayBecomeHttp2 = false;
     this.#headSince = 0;
     const { bodyLength: length } = head;
-    const body = length === 0 ? null : new Http1Body(length, () => this.#readOn());
+    const body = length === 0 ? null : this.#bodyOf(length);
     if (length === CHUNKED || length > MAX_WAITING_BYTES) this.socket.boundReads();
     const stream = new Http1Stream(head, this, { body, problem });
     this.#stream = stream;
@@ -255,6 +255,11 @@ export class Http1Connection implements SocketUser, StreamConnection, ServedConn
       // Thrown by an event of the socket, it would go unnoticed.
       stream.abort();
     }
+  }
+
+  /** A method of its own: inlined, the scope of its closure would be allocated for each request. */
+  #bodyOf(length: number): Http1Body {
+    return new Http1Body(length, () => this.#readOn());
   }
 
   /** Responds to bytes that are no request, and closes the connection. */

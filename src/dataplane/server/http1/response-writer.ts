@@ -15,6 +15,9 @@ const CRLF = Buffer.from("\r\n");
 
 const dateLine = (): string => `Date: ${dateValue()}\r\n`;
 
+/** The status line of the last response: mostly that of the next one. */
+const last = { status: 0, reason: "", line: "" };
+
 /**
  * The head of a response; `framing`: lines of framing and connection; `altSvc`: the line that announces HTTP/3 in the place of what
  * the target announces, empty: there is none. A proxy adds a missing Date (RFC 9110 section 6.6.1).
@@ -26,7 +29,11 @@ export function responseHead(head: OutgoingHead, framing: string, altSvc: string
   if (status === 204 && head.hasLength) lines = lines.replace(/^content-length:.*\r\n/gim, "");
   if (altSvc !== "") lines = withoutAltSvc(lines) + altSvc;
   const reason = head.reason ?? STATUS_CODES[status] ?? "";
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines}${head.hasDate ? "" : dateLine()}${framing}\r\n`;
+  if (status !== last.status || reason !== last.reason)
+    Object.assign(last, { status, reason, line: `HTTP/1.1 ${status} ${reason}\r\n` });
+  // Each part of a text that is put together costs, also an empty one.
+  if (head.hasDate && framing === "") return `${last.line}${lines}\r\n`;
+  return `${last.line}${lines}${head.hasDate ? "" : dateLine()}${framing}\r\n`;
 }
 
 /** The alternative services of a target are not the gateway's (RFC 7838 section 3). */
