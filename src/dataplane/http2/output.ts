@@ -25,7 +25,12 @@ class Spare {
 }
 
 const small = new Spare(4096, 256);
-const large = new Spare(65_536, 16);
+const large = new Spare(131_072, 16);
+
+/** What one write has at most for a client that is behind: it is held where the kernel does not take it. */
+const CAREFUL_BYTES = 65_536;
+/** What is not held back until others are there to be sent with it. */
+export const LONG_BYTES = 32_768;
 
 /** Outputs with something to send at the end of this turn. */
 const waiting: FrameOutput[] = [];
@@ -37,8 +42,10 @@ function flushAll(): void {
 
 /** Where frames go. */
 interface FrameSink {
-  /** Writes the first bytes of a buffer that the caller uses again. */
-  writeCopy(bytes: Buffer, size: number): unknown;
+  /** Writes the first bytes of a buffer that the caller uses again. False: the kernel has not taken all of them. */
+  writeCopy(bytes: Buffer, size: number): boolean;
+  /** Whether the kernel has not taken all that was written. */
+  readonly isBehind: boolean;
 }
 
 export class FrameOutput {
@@ -49,6 +56,10 @@ export class FrameOutput {
   readonly #sink: FrameSink;
   readonly #onFlush: () => void;
   #size = 0;
+  /** Of `#size`. */
+  #limit = CAREFUL_BYTES;
+  /** The kernel did not take a write as a whole. */
+  #isSlow = false;
   #isWaiting = false;
 
   /** `onFlush`: the end of the turn, when bodies may add their frames. */
@@ -93,7 +104,11 @@ export class FrameOutput {
   }
 
   #reserve(needed: number): Buffer {
-    if (this.#size + needed > large.bytes) this.send();
+    if (this.#size + needed > this.#limit) {
+      const isFull = this.#limit === large.bytes || this.#isSlow || this.#sink.isBehind;
+      if (isFull) this.send();
+      else this.#limit = large.bytes;
+    }
     const before = this.bytes;
     if (before !== null && this.#size + needed <= before.length) return before;
     const bytes = (this.#size + needed <= small.bytes ? small : large).take();
@@ -158,15 +173,21 @@ export class FrameOutput {
     this.send();
   }
 
+  /** What is long is sent at once: the same memory, in the processor's cache, then serves the next one. */
+  sendLong(): void {
+    if (this.#size >= LONG_BYTES) this.send();
+  }
+
   /** Hands the frames over. */
   send(): void {
     const { bytes } = this;
     if (bytes === null) return;
     if (this.#size > 0) {
       this.writes++;
-      this.#sink.writeCopy(bytes, this.#size);
+      if (!this.#sink.writeCopy(bytes, this.#size)) this.#isSlow = true;
     }
     this.#size = 0;
+    this.#limit = CAREFUL_BYTES;
     this.bytes = null;
     (bytes.length === small.bytes ? small : large).giveBack(bytes);
   }

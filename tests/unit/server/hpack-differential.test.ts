@@ -93,7 +93,8 @@ test("responses that we have encoded are read by hpack.js as they are", () => {
           headers: new Headers(),
           hasDate: true,
         };
-        writer.head({ ...head, hasContentType: true, hasLength: false }, -1, "");
+        const facts = { hasContentType: true, hasLength: false, length: -1, closes: false };
+        writer.head({ ...head, ...facts }, -1, "");
       } else {
         writer.status(status);
         writer.pairs(sent);

@@ -48,13 +48,43 @@ describe("one write a turn", () => {
     expect(wire.writes.length).toBe(1);
   });
 
-  test("a body of 300 KB takes a write for each 64 KB", async () => {
-    const wire = await start(respondWith(300_000));
+  /** A client whose windows are open. */
+  const startOpen = async (size: number) => {
+    const wire = await start(respondWith(size));
     wire.send(initialWindow(2 ** 31 - 1), frame(WINDOW_UPDATE, 0, 0, uint32(2 ** 30)));
+    await wire.turn();
+    wire.forget();
+    return wire;
+  };
+
+  test("a body of 100 KB is one write, which does not wait for the end of the turn", async () => {
+    const wire = await startOpen(102_400);
+    wire.send(wire.request());
+    expect([wire.writes.length, wire.sizeOf(1)]).toEqual([1, 102_400]);
+    wire.send(wire.request());
+    await wire.turn();
+    expect([wire.writes.length, wire.sizeOf(3)]).toEqual([2, 102_400]);
+  });
+
+  test("a body of 300 KB takes a write for each 128 KB", async () => {
+    const wire = await startOpen(300_000);
     wire.send(wire.request());
     await wire.turn();
     expect(wire.sizeOf(1)).toBe(300_000);
-    expect(wire.writes.length).toBeLessThanOrEqual(7);
+    expect(wire.writes.length).toBe(3);
+  });
+
+  test("a client that was behind once gets no more than 64 KB in a write", async () => {
+    const wire = await startOpen(300_000);
+    wire.room = 100_000;
+    wire.send(wire.request());
+    await wire.turn();
+    wire.drain();
+    await wire.turn();
+    wire.forget();
+    wire.send(wire.request());
+    await wire.turn();
+    expect([wire.writes.length, wire.sizeOf(3)]).toEqual([6, 300_000]);
   });
 });
 

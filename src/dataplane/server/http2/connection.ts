@@ -261,6 +261,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
       if (stream.queue.size === 0 || stream.queue.window <= 0) this.readyStreams.remove(stream);
     }
     this.#isSending = false;
+    this.output.sendLong();
   }
 
   get room(): number {

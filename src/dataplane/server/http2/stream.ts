@@ -16,6 +16,7 @@ import type {
 } from "../client-stream.ts";
 import { switchedFields } from "../switched-fields.ts";
 import { CODE } from "../../http2/frames.ts";
+import { LONG_BYTES } from "../../http2/output.ts";
 import type { Priority, ReadyList, ReadyStream } from "../../http2/priorities.ts";
 import { Http2Body } from "./request-body.ts";
 import type { Http2Head } from "./request-head.ts";
@@ -204,8 +205,11 @@ export class Http2Stream
     const { queue } = this;
     queue.isEnded = true;
     this.completeAt = performance.now();
-    if (queue.size > 0) this.ready();
-    else if (this.#trailers.length > 0) this.#endWithTrailers();
+    if (queue.size > 0) {
+      this.ready();
+      // Until the end of the turn, long bodies of many streams would leave the processor's cache.
+      if (queue.size >= LONG_BYTES) this.#connection.sendReady();
+    } else if (this.#trailers.length > 0) this.#endWithTrailers();
     else {
       this.#connection.sendEnd(this);
       this.#end();
