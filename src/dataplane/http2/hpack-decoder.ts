@@ -9,8 +9,11 @@ const ENTRY_BYTES = 32;
 const MAX_INTEGER = 0x0fffffff;
 const DEFAULT_TABLE_BYTES = 4096;
 
-/** Gets each field, latin1. */
-export type FieldSink = (name: string, value: string) => void;
+/** Gets each field, latin1. `isValid`: the value (RFC 9113 section 8.2.1), looked at once for all that refer to it. */
+export type FieldSink = (name: string, value: string, isValid: boolean) => void;
+
+/** A line break would become a field of an HTTP/1.1 request. */
+const NOT_A_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 
 const failed = (): ConnectionError =>
   new ConnectionError(CODE.compression, "a header block of HTTP/2 is not valid");
@@ -75,21 +78,21 @@ export class HpackDecoder {
     while (this.#at < this.#end) {
       const first = bytes[this.#at] ?? 0;
       if (first >= 0x80) {
-        const { name, value } = this.#entry(this.#integer(0x7f));
-        sink(name, value);
+        const { name, value, isValid } = this.#entry(this.#integer(0x7f));
+        sink(name, value, isValid);
       } else if (first >= 0x40) {
         const entry = this.#literal(0x3f);
         this.added?.push(entry);
         this.add(entry);
-        sink(entry.name, entry.value);
+        sink(entry.name, entry.value, entry.isValid);
       } else if (first >= 0x20) {
         // RFC 7541 section 4.2: at the beginning of a block.
         if (!mayResize) throw failed();
         this.#resize(this.#integer(0x1f));
         continue;
       } else {
-        const { name, value } = this.#literal(0x0f);
-        sink(name, value);
+        const { name, value, isValid } = this.#literal(0x0f);
+        sink(name, value, isValid);
       }
       mayResize = false;
     }
@@ -99,7 +102,8 @@ export class HpackDecoder {
   #literal(mask: number): TableEntry {
     const index = this.#integer(mask);
     const name = index === 0 ? sameName(this.#string()) : this.#entry(index).name;
-    return { name, value: this.#string() };
+    const value = this.#string();
+    return { name, value, isValid: !NOT_A_VALUE.test(value) };
   }
 
   #entry(index: number): TableEntry {

@@ -3,6 +3,8 @@
 export interface TableEntry {
   readonly name: string;
   readonly value: string;
+  /** Whether HTTP/2 allows the value. */
+  readonly isValid: boolean;
 }
 
 const ENTRIES: readonly (readonly [name: string, value?: string])[] = [
@@ -73,6 +75,7 @@ const ENTRIES: readonly (readonly [name: string, value?: string])[] = [
 export const STATIC_TABLE: readonly TableEntry[] = ENTRIES.map(([name, value = ""]) => ({
   name,
   value,
+  isValid: true,
 }));
 
 /** The lowest index of each name. */

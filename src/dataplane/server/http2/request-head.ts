@@ -27,8 +27,6 @@ export interface Http2Head {
   readonly problem: ProxyError | null;
 }
 
-/** RFC 9113 section 8.2.1. A line break would become a field of an HTTP/1.1 request. */
-const NOT_A_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
 const NOT_A_NAME = /[^!#$%&'*+\-.^_`|~0-9a-z]/;
 /** Methods are case-sensitive (RFC 9110 section 9.1): a target that reads `get` as GET would pass rules on methods. */
 const LOWER_CASE = /[a-z]/;
@@ -119,10 +117,10 @@ export class HeaderList {
     this.#problem = null;
   }
 
-  readonly add = (name: string, value: string): void => {
+  readonly add = (name: string, value: string, isValid: boolean): void => {
     this.#bytes += name.length + value.length + LINE_BYTES;
     if (this.#bytes > this.#maxBytes) return this.#addToLong();
-    if (NOT_A_VALUE.test(value)) this.#problem = "a header field of the request is not valid";
+    if (!isValid) this.#problem = "a header field of the request is not valid";
     const { field, kind } = listedName(name);
     if (kind !== 0 && !this.#read(kind, value)) return;
     this.#names.push(field);
