@@ -26,7 +26,7 @@ const MAX_NAMES = 1000;
 const MAX_NAME_LENGTH = 64;
 
 /** `sent`: in any case. */
-export function nameOf(sent: string): WrittenName {
+function nameOf(sent: string): WrittenName {
   const known = names.get(sent);
   if (known !== undefined) return known;
   const lower = sent.toLowerCase();
