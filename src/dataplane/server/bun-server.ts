@@ -1,5 +1,6 @@
 // One Bun.serve of one worker; knows no route and no upstream.
 import type { Server, WebSocketHandler } from "bun";
+import { constants } from "node:crypto";
 import type { Listener } from "../../model/listener.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import { idleTimeoutOf } from "../listener/listener-runtime.ts";
@@ -99,10 +100,13 @@ function tlsOptions(
   fallback: NonNullable<ListenerPlan["tls"]>,
   certificates: readonly CertificatePlan[],
 ) {
-  const minVersion = listener.tls_min_version === "1.3" ? 0x0304 : 0x0303;
+  const common = {
+    minVersion: listener.tls_min_version === "1.3" ? 0x0304 : 0x0303,
+    secureOptions: constants.SSL_OP_CIPHER_SERVER_PREFERENCE,
+  };
   const named = certificates.flatMap(({ names, cert, key }) =>
-    names.map((serverName) => ({ serverName, cert, key, minVersion })),
+    names.map((serverName) => ({ serverName, cert, key, ...common })),
   );
-  const first = { cert: fallback.cert, key: fallback.key, minVersion };
+  const first = { cert: fallback.cert, key: fallback.key, ...common };
   return named.length === 0 ? first : [first, ...named];
 }

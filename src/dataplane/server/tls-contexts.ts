@@ -27,16 +27,17 @@ class Rules implements TlsRules {
     if (known !== undefined) return known;
     const { cert, key } = certificate;
     const minVersion = this.#minVersion;
-    const context = createTlsContext({ cert, key, minVersion, ...this.#clientOptions });
+    const context = createTlsContext({ cert, key, minVersion, ...this.#options });
     this.#contexts.set(certificate, context);
     return context;
   }
 
-  /** Without session tickets every connection presents its certificate again. */
-  get #clientOptions() {
-    if (this.clientAuth === null) return {};
+  get #options() {
+    const preference = constants.SSL_OP_CIPHER_SERVER_PREFERENCE;
+    if (this.clientAuth === null) return { secureOptions: preference };
     const { ca, crl } = this.clientAuth;
-    const secureOptions = constants.SSL_OP_NO_TICKET;
+    // Without session tickets every connection presents its certificate again.
+    const secureOptions = preference | constants.SSL_OP_NO_TICKET;
     return { ca, secureOptions, ...(crl === null ? {} : { crl }) };
   }
 }
@@ -71,8 +72,11 @@ export class TlsContexts {
   /** For challenges and TCP streams. Throws when TLS does not accept the certificate. */
   withoutRules(certificate: ServerCertificate): TlsContext {
     const { cert, key } = certificate;
+    const minVersion = "TLSv1.2";
+    const secureOptions = constants.SSL_OP_CIPHER_SERVER_PREFERENCE;
     const context =
-      this.#withoutRules.get(certificate) ?? createTlsContext({ cert, key, minVersion: "TLSv1.2" });
+      this.#withoutRules.get(certificate) ??
+      createTlsContext({ cert, key, minVersion, secureOptions });
     this.#withoutRules.set(certificate, context);
     return context;
   }
