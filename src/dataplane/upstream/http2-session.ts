@@ -368,6 +368,8 @@ export class UpstreamSession
     this.sendWindow -= queue.sendFrame(this.output, id, limits);
     this.budgets.sent();
     if (queue.size === 0 || queue.window <= 0) this.readyStreams.remove(stream);
+    // What the kernel does not take is known before more is read.
+    this.output.sendLong();
     stream.wasSent();
   }
 

@@ -251,5 +251,5 @@ test("interim responses of HTTP/1.1 are passed on, 100 is not", async () => {
     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nConnection: x-own\r\nX-Own: 1\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
   );
   const seen = await new RecordedExchange({ transport }).ended();
-  expect(seen.events).toEqual(['103 [["link","</a.css>"]]', "head 200", "content", "finished"]);
+  expect(seen.events).toEqual(['103 [["Link","</a.css>"]]', "head 200", "content", "finished"]);
 });
