@@ -19,10 +19,8 @@ import { type SessionFrames, TargetFrames } from "./target-frames.ts";
 const MAX_STREAMS = 256;
 /** RFC 9113 section 5.1.1; the session is replaced before. */
 const LAST_ID = 2 ** 31 - 1_000_001;
-
 /** Targets end sessions with many resets (CVE-2023-44487): after this number the session gets no new streams. */
 const MAX_RESETS = 100;
-
 /** Windows of streams to near targets and to others, whose rate is the window in each round trip. */
 const NEAR_WINDOW = 131_072;
 const FAR_WINDOW = 1_048_576;
