@@ -47,18 +47,17 @@ let libc: SocketOptions | undefined;
  * system cannot.
  */
 export function boundReceiveBuffer(socket: object): void {
-  const fd = descriptorOf(socket);
-  const microseconds = roundTripOf(fd);
-  if (microseconds === null || microseconds > NEAR_MICROSECONDS) return;
-  libc?.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, ptr(BOUND), BOUND.byteLength);
+  const roundTrip = roundTripOf(socket);
+  if (roundTrip === null || roundTrip > NEAR_MICROSECONDS) return;
+  libc?.setsockopt(descriptorOf(socket), SOL_SOCKET, SO_RCVBUF, ptr(BOUND), BOUND.byteLength);
 }
 
 /** Whether the peer is near, as far as the system knows. */
-export const isNear = (socket: object): boolean =>
-  (roundTripOf(descriptorOf(socket)) ?? 0) <= NEAR_MICROSECONDS;
+export const isNear = (socket: object): boolean => (roundTripOf(socket) ?? 0) <= NEAR_MICROSECONDS;
 
-/** Microseconds; null: the system does not know. */
-function roundTripOf(fd: number): number | null {
+/** To the peer and back, in microseconds; null where the system does not say. */
+export function roundTripOf(socket: object): number | null {
+  const fd = descriptorOf(socket);
   if (fd < 0) return null;
   libc ??= openSocketOptions();
   if (libc === null) return null;

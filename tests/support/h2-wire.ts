@@ -34,6 +34,8 @@ export class H2Wire {
   readonly connection: Http2Connection;
   isPaused = false;
   hasEnded = false;
+  /** To the client and back, in microseconds. */
+  roundTrip = 0;
   /** Bytes that the kernel takes. */
   room = Number.POSITIVE_INFINITY;
   readonly #peer: PeerSocket;
@@ -69,6 +71,7 @@ export class H2Wire {
       close() {},
       terminate() {},
     });
+    Object.defineProperty(this.#peer, "roundTrip", { get: () => this.roundTrip });
     this.connection = new Http2Connection(this.#peer, {
       info: INFO,
       serve: (stream) => {

@@ -7,7 +7,12 @@
 // - A large read ends the turn of its socket: Bun reads up to 5.7 MB of one socket while the others wait.
 // - What a handler throws closes the connection: Bun reports it to `error` and leaves the socket open.
 // - A paused socket never sees FIN; `destroy` within a handler reports `closed` before the handler returns.
-import { BEHIND_BYTES, boundReceiveBuffer, unsentBytes } from "../../system/receive-buffer.ts";
+import {
+  BEHIND_BYTES,
+  boundReceiveBuffer,
+  roundTripOf,
+  unsentBytes,
+} from "../../system/receive-buffer.ts";
 import type { SocketOwner } from "../listener/client-socket.ts";
 
 /** Of Bun's socket what is safe to use. */
@@ -130,6 +135,11 @@ export class PeerSocket implements SocketOwner {
   /** Whether the peer does not keep up with what is written. Asks the system: only for long pieces. */
   get isBehind(): boolean {
     return this.#held !== null || unsentBytes(this.#socket) > BEHIND_BYTES;
+  }
+
+  /** To the peer and back, in microseconds; 0: not known. */
+  get roundTrip(): number {
+    return roundTripOf(this.#socket) ?? 0;
   }
 
   /** The peer is about to send much: bounds what one read brings. */

@@ -94,7 +94,7 @@ test("responses that we have encoded are read by hpack.js as they are", () => {
           hasDate: true,
         };
         const facts = { hasContentType: true, hasLength: false, length: -1, closes: false };
-        writer.head({ ...head, ...facts }, -1, "");
+        writer.head({ ...head, ...facts }, { length: -1, isLast: true }, "");
       } else {
         writer.status(status);
         writer.pairs(sent);

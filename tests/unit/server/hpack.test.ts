@@ -5,6 +5,8 @@ import { ConnectionError } from "../../../src/dataplane/http2/frames.ts";
 import { HpackDecoder } from "../../../src/dataplane/http2/hpack-decoder.ts";
 import { type EncodedField, HpackEncoder, integer, string } from "../../support/hpack-encoder.ts";
 
+const NO_LENGTH = { length: -1, isLast: true };
+
 type Field = readonly [name: string, value: string];
 
 function decoded(decoder: HpackDecoder, bytes: Buffer): Field[] {
@@ -206,7 +208,9 @@ describe("the gateway's own blocks", () => {
     const lines =
       "Date: Mon, 21 Oct 2013 20:13:21 GMT\r\nX-Long: " +
       `${"v".repeat(300)}\r\nConnection: close\r\nSet-Cookie: a=\xe9\r\nX-Empty:\r\nTransfer-Encoding: chunked\r\n`;
-    const block = written((into) => into.head(head(418, lines), 1234, ""));
+    const block = written((into) =>
+      into.head(head(418, lines), { length: 1234, isLast: true }, ""),
+    );
     expect(decoded(new HpackDecoder(), block)).toEqual([
       [":status", "418"],
       ["date", "Mon, 21 Oct 2013 20:13:21 GMT"],
@@ -219,18 +223,20 @@ describe("the gateway's own blocks", () => {
 
   test("a missing Date is added, also after thousands of other names", () => {
     for (let name = 0; name < 1500; name++)
-      written((into) => into.head(head(200, `x-${name}: 1\r\nDate: a\r\n`), -1, ""));
+      written((into) => into.head(head(200, `x-${name}: 1\r\nDate: a\r\n`), NO_LENGTH, ""));
     const dates = (lines: string) =>
       decoded(
         new HpackDecoder(),
-        written((into) => into.head(head(200, lines), -1, "")),
+        written((into) => into.head(head(200, lines), NO_LENGTH, "")),
       ).filter(([name]) => name === "date").length;
     expect([dates("Date: a\r\n"), dates("date: a\r\n"), dates("x: a\r\n")]).toEqual([1, 1, 1]);
   });
 
   test("what announces HTTP/3 takes the place of what a target announces", () => {
     const own = 'alt-svc: h3=":443"\r\n';
-    const block = written((into) => into.head(head(200, "Alt-Svc: other\r\nDate: a\r\n"), -1, own));
+    const block = written((into) =>
+      into.head(head(200, "Alt-Svc: other\r\nDate: a\r\n"), NO_LENGTH, own),
+    );
     expect(decoded(new HpackDecoder(), block)).toEqual([
       [":status", "200"],
       ["date", "a"],

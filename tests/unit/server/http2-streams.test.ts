@@ -1,6 +1,7 @@
 // Streams of HTTP/2 on our own engine in exact counts: writes of a turn, windows in both directions, what waits, and whose turn it is.
 import { headOf } from "../../support/outgoing-head.ts";
 import { describe, expect, test } from "bun:test";
+import { ReceiveWindows } from "../../../src/dataplane/server/http2/receive-windows.ts";
 import type { BodyWriter, ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import type { Field } from "../../support/h2-client.ts";
 import { frame, GET, H2Wire, POST, uint32 } from "../../support/h2-wire.ts";
@@ -243,6 +244,63 @@ describe("the gateway's window", () => {
     wire.send(...Array.from({ length: 5 }, () => frame(DATA, 0, 1, Buffer.alloc(16_384))));
     await wire.turn();
     expect(wire.goAway).toBe(3);
+  });
+
+  describe.each([
+    ["near", 200, 65_535],
+    ["8 ms away", 8000, 80_000],
+    ["100 ms away", 100_000, 1_000_000],
+    ["500 ms away", 500_000, 1_048_576],
+  ] as const)("of a stream whose client is %s", (_where, roundTrip, most) => {
+    /** The window once so many bytes were sent, as fast as it allows; a target that does not keep up reads a piece each turn. */
+    async function windowAfter(bytes: number, keepsUp: boolean): Promise<number> {
+      const wire = await start();
+      wire.roundTrip = roundTrip;
+      wire.send(wire.request(POST, false));
+      const [stream] = wire.connection.streams.values();
+      const body = wire.streams[0]?.openBody();
+      const readOn = async () => {
+        while ((await body?.read())?.done === false) if (!keepsUp) return;
+      };
+      if (keepsUp) void readOn().catch(() => "the stream was reset");
+      for (let sent = 0; sent < bytes;) {
+        for (let open = 65_535 + updates(wire, 1) - sent; open > 0; open -= 16_384) {
+          wire.send(frame(DATA, 0, 1, Buffer.alloc(Math.min(16_384, open))));
+          sent += Math.min(16_384, open);
+        }
+        if (!keepsUp) await readOn();
+        await wire.turn();
+      }
+      const window = wire.connection.receiveWindow + (stream?.grown ?? 0);
+      // More is an error.
+      wire.send(...Array.from({ length: 130 }, () => frame(DATA, 0, 1, Buffer.alloc(8192))));
+      await wire.turn();
+      expect(wire.resetsOf(1).length + (wire.goAway === null ? 0 : 1)).toBeGreaterThan(0);
+      wire.connection.close();
+      return window;
+    }
+
+    test("grows with what a round trip carries while the target keeps up", async () => {
+      expect(await windowAfter(8_000_000, true)).toBe(most);
+    });
+
+    test("does not where the target is the slower one", async () => {
+      expect(await windowAfter(2_000_000, false)).toBe(65_535);
+    });
+  });
+
+  test("grows by 16 MiB for all streams of a worker together, and again once they have ended", () => {
+    const windows = new ReceiveWindows();
+    const grown: number[] = [];
+    for (let stream = 0; stream < 40; stream++) {
+      const state = { grown: 0, hasKeptUp: true };
+      while (windows.grow(state, 65_535 + state.grown, 1_000_000) > 0) state.hasKeptUp = true;
+      grown.push(state.grown);
+    }
+    expect(grown.reduce((sum, bytes) => sum + bytes, 0)).toBe(16_777_216);
+    expect([grown[0], grown.at(-1)]).toEqual([1_048_576 - 65_535, 0]);
+    windows.release(grown[0] ?? 0);
+    expect(windows.grow({ grown: 0, hasKeptUp: true }, 65_535, 1_000_000)).toBe(65_535);
   });
 
   test("of the connection is given back whatever is read, so that no stream stops another", async () => {

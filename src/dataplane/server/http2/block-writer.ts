@@ -3,6 +3,7 @@ import { FieldWriter, literal, type WrittenName } from "../../http2/field-writer
 import { STATIC_TABLE } from "../../http2/static-table.ts";
 import type { OutgoingHead } from "../client-stream.ts";
 import { dateValue } from "../response-date.ts";
+import type { HeadEnd } from "./stream.ts";
 
 const statuses = new Map(
   STATIC_TABLE.flatMap(({ name, value }, at) =>
@@ -13,6 +14,7 @@ const statuses = new Map(
 const STATUS = literal(":status");
 const DATE = literal("date");
 const LENGTH = literal("content-length");
+const TRAILER = literal("trailer");
 
 /** One for each thread: a block is sent before the next one is written. */
 export class BlockWriter extends FieldWriter {
@@ -25,8 +27,8 @@ export class BlockWriter extends FieldWriter {
    * A head with its fields. `length`: an additional Content-Length, -1: none. `altSvc`: a line in the place of what the target
    * announces; empty: there is none.
    */
-  head(head: OutgoingHead, length: number, altSvc: string): void {
-    const { status, lines } = head;
+  head(head: OutgoingHead, { length, isLast }: HeadEnd, altSvc: string): void {
+    const { status, lines, trailer = null } = head;
     this.status(status);
     const hasAltSvc = altSvc !== "";
     // RFC 9110 section 8.6: no length with 204.
@@ -39,6 +41,8 @@ export class BlockWriter extends FieldWriter {
     if (hasAltSvc) this.lines(altSvc);
     if (!this.#hasDate) this.field(DATE, dateValue());
     if (length >= 0) this.field(LENGTH, String(length));
+    // Trailers may follow a body.
+    if (trailer !== null && !isLast) this.field(TRAILER, trailer);
   }
 
   status(status: number): void {

@@ -13,6 +13,7 @@ import { ClientFrames, type FramesConnection } from "./peer-frames.ts";
 import { ReadyStreams } from "../../http2/priorities.ts";
 import { DEFAULT_WINDOW, MAX_WINDOW, sendSettings } from "../../http2/settings.ts";
 import { settingsOf, windowOf } from "./settings.ts";
+import { ReceiveWindows } from "./receive-windows.ts";
 import type { HeadEnd, Http2Stream } from "./stream.ts";
 
 /** What waits for the kernel besides bodies: heads and frames of the connection. More, and the client is not read from. */
@@ -26,6 +27,7 @@ const LEAST_RATE = 1000;
 const GO_AWAY_PING = Buffer.from("go away!");
 
 const blocks = new BlockWriter();
+const windows = new ReceiveWindows();
 
 /** ±10 %, so that connections that began together do not end together. */
 const spread = (ms: number): number => ms * (0.9 + 0.2 * Math.random());
@@ -144,6 +146,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
     this.streams.clear();
     for (const stream of streams) {
       this.readyStreams.remove(stream);
+      windows.release(stream.grown);
       stream.gone();
     }
   }
@@ -187,6 +190,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
   #forget(stream: Http2Stream): void {
     this.readyStreams.remove(stream);
     if (!this.streams.delete(stream.id)) return;
+    windows.release(stream.grown);
     if (this.streams.size > 0) return;
     this.#idleSince = performance.now();
     if (this.isGoingAway && this.#finalGoAwayAt === Number.POSITIVE_INFINITY) this.#finish();
@@ -199,8 +203,8 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   /** Bytes that the client may still send on a stream. */
   #roomOf(stream: Http2Stream | undefined): number {
-    const used = stream === undefined ? 0 : stream.received - stream.returned;
-    return this.receiveWindow - used;
+    if (stream === undefined) return this.receiveWindow;
+    return this.receiveWindow + stream.grown - (stream.received - stream.returned);
   }
 
   /** Throws ConnectionError once a budget is used up. */
@@ -211,12 +215,10 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   // What streams send.
 
-  sendHead(stream: Http2Stream, head: OutgoingHead, { length, isLast }: HeadEnd): void {
+  sendHead(stream: Http2Stream, head: OutgoingHead, end: HeadEnd): void {
     this.#beginBlock();
-    blocks.head(head, length, altSvcLine(this.#owner.listener()));
-    // Trailers may follow a body.
-    if (head.trailer != null && !isLast) blocks.pairs([["trailer", head.trailer]]);
-    this.output.headers(stream.id, blocks.block, isLast);
+    blocks.head(head, end, altSvcLine(this.#owner.listener()));
+    this.output.headers(stream.id, blocks.block, end.isLast);
   }
 
   sendFields(stream: Http2Stream, status: number | null, fields: FieldPairs): void {
@@ -274,11 +276,15 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
 
   bodyRead(stream: Http2Stream): void {
     if (stream.isRemoteEnded || !this.streams.has(stream.id)) return;
-    const consumed = stream.received - stream.unread;
+    const { unread } = stream;
+    const consumed = stream.received - unread;
     const returned = consumed - stream.returned;
-    if (returned < this.receiveWindow / 2) return;
+    const window = this.receiveWindow + stream.grown;
+    if (unread === 0) stream.hasKeptUp = true;
+    if (returned < window / 2) return;
+    const more = windows.grow(stream, window, this.socket.roundTrip);
     stream.returned = consumed;
-    this.output.uint32(FRAME.windowUpdate, stream.id, returned);
+    this.output.uint32(FRAME.windowUpdate, stream.id, returned + more);
   }
 
   // The end.

@@ -96,7 +96,7 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     }
     if (stream.isRemoteEnded) return connection.streamError(id, CODE.streamClosed);
     stream.received += end - start;
-    if (stream.received - stream.returned > connection.receiveWindow)
+    if (stream.received - stream.returned > connection.receiveWindow + stream.grown)
       return connection.streamError(id, CODE.flowControl);
     stream.take(bytes, part.start, part.end);
     if (isLast) stream.endRequest(null);

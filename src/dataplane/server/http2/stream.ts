@@ -81,6 +81,9 @@ export class Http2Stream
   /** Bytes of the client's DATA, with padding, and those of them for which it has got new room. */
   received = 0;
   returned = 0;
+  /** By how much the window has grown, and whether all was read at some time since it was given back last. */
+  grown = 0;
+  hasKeptUp = false;
   /** The client has ended its side. */
   isRemoteEnded: boolean;
   /** Nothing more is sent. */
