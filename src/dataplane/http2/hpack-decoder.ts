@@ -13,7 +13,7 @@ const DEFAULT_TABLE_BYTES = 4096;
 export type FieldSink = (name: string, value: string, isValid: boolean) => void;
 
 /** A line break would become a field of an HTTP/1.1 request. */
-const NOT_A_VALUE = /[\0\r\n]|^[ \t]|[ \t]$/;
+const NOT_A_VALUE = /[^\t -~\x80-\xff]|^[ \t]|[ \t]$/;
 
 const failed = (): ConnectionError =>
   new ConnectionError(CODE.compression, "a header block of HTTP/2 is not valid");

@@ -11,7 +11,6 @@ import {
   isSame,
 } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
-import { CacheTrial } from "./cache-trial.ts";
 
 /** How the body ends (RFC 9112 section 6.3). */
 export type BodyFraming = "none" | "length" | "chunked" | "close";
@@ -335,6 +334,30 @@ type ParseHead = (text: string, isHead: boolean, cookies: ManagementCookies | nu
 /** Cached heads per target: few, because heads contain Date and so repeat within a second or never. */
 const MAX_HEADS = 32;
 
+/** Entries between two evaluations of the hit rate. */
+export const TRIAL = 128;
+/** With fewer hits than this the cache is bypassed for the next `BYPASS` entries. */
+const MIN_HITS = 32;
+const BYPASS = 8192;
+
+/** Whether a cache of what a target repeats is worth asking. Its users count themselves: a call would cost as much as the count. */
+export class HitRate {
+  /** Asked for since the last evaluation, and found. */
+  seen = 0;
+  known = 0;
+  /** Above 0: so many entries pass the cache by. */
+  bypassed = 0;
+
+  /** After `TRIAL` entries. Returns whether the cache is bypassed from now on, and can be emptied. */
+  isPoor(): boolean {
+    const isPoor = this.known < MIN_HITS;
+    this.seen = 0;
+    this.known = 0;
+    if (isPoor) this.bypassed = BYPASS;
+    return isPoor;
+  }
+}
+
 /**
  * Under load most heads of a target are equal, and parsing one costs as much as all the rest of a small response: 2
  * microseconds of a request's 30. Where every head differs (a request id, a cookie) the cache is bypassed.
@@ -345,7 +368,7 @@ export class HeadCache {
   readonly #parse: ParseHead;
   readonly #cookies: ManagementCookies | null;
   readonly #heads = new Map<string, ResponseHead>();
-  readonly #trial = new CacheTrial();
+  readonly #rate = new HitRate();
 
   /** Removes Set-Cookie of `cookies`; null: removes none. */
   constructor(parse: ParseHead, cookies: ManagementCookies | null = null) {
@@ -355,9 +378,14 @@ export class HeadCache {
 
   /** As `parse`; the result is shared. Responses to HEAD are not cached, because their framing differs. */
   read(text: string, isHead: boolean): ResponseHead {
-    if (isHead || !this.#trial.isOn()) return this.#parse(text, isHead, this.#cookies);
+    const rate = this.#rate;
+    if (isHead || rate.bypassed > 0) {
+      if (!isHead) rate.bypassed--;
+      return this.#parse(text, isHead, this.#cookies);
+    }
     const known = this.#heads.get(text);
-    if (this.#trial.asked(known !== undefined)) this.#heads.clear();
+    if (known !== undefined) rate.known++;
+    if (++rate.seen === TRIAL && rate.isPoor()) this.#heads.clear();
     return known ?? this.#cache(text);
   }
 

@@ -8,9 +8,9 @@ import {
 } from "../http2/peer-frames.ts";
 import type { PeerSettings } from "../http2/settings.ts";
 import type { TableEntry } from "../http2/static-table.ts";
-import { CacheTrial } from "./cache-trial.ts";
 import { ResponseList } from "./http2-head.ts";
 import type { UpstreamStream } from "./http2-stream.ts";
+import { HitRate, TRIAL } from "./response-head.ts";
 
 /** Lists that a session remembers by their blocks, and how long a block may be. */
 const MAX_KNOWN = 32;
@@ -40,7 +40,7 @@ interface KnownBlock {
 
 export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
   readonly #known = new Map<string, KnownBlock>();
-  readonly #trial = new CacheTrial();
+  readonly #rate = new HitRate();
   #list = new ResponseList();
   readonly #add = (name: string, value: string) => this.#list.add(name, value);
 
@@ -99,11 +99,16 @@ export class TargetFrames extends PeerFrames<UpstreamStream, SessionFrames> {
   #read(block: BlockPlace): ResponseList {
     const { bytes, start, end } = block;
     const { decoder } = this;
-    if (end - start > MAX_KNOWN_BYTES || !this.#trial.isOn()) return this.#decode(block);
+    const rate = this.#rate;
+    if (end - start > MAX_KNOWN_BYTES || rate.bypassed > 0) {
+      rate.bypassed = Math.max(0, rate.bypassed - 1);
+      return this.#decode(block);
+    }
     const key = bytes.latin1Slice(start, end);
     const known = this.#known.get(key);
     const isValid = known !== undefined && (known.version ?? decoder.version) === decoder.version;
-    if (this.#trial.asked(isValid)) this.#known.clear();
+    if (isValid) rate.known++;
+    if (++rate.seen === TRIAL && rate.isPoor()) this.#known.clear();
     if (isValid) {
       for (const entry of known.added) decoder.add(entry);
       return known.list;

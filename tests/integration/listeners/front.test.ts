@@ -160,7 +160,7 @@ test("a client that half-closes receives the rest of the response", async () => 
 });
 
 test("another engine and back under traffic loses no request", async () => {
-  const port = await listener("swapped");
+  const port = await listener("swapped", { max_header_bytes: 16_384 });
   const failed: string[] = [];
   let [asked, isOver] = [0, false];
   const get = () => fetch(`http://127.0.0.1:${port}/`);

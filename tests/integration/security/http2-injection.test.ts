@@ -37,6 +37,7 @@ const field = (why: string, name: string, value: string) => row(why, [...GET, [n
 const REFUSED = /^(?:4\d\d|501|reset|goaway|closed|null)$/;
 
 const refused: readonly Row[] = [
+  field("a control character in a value", "x-a", "b\x01c"),
   field("CRLF in a value", "x-a", "b\r\nevil: 1"),
   field("LF in a value", "x-a", "b\nevil: 1"),
   field("CR in a value", "x-a", "b\revil: 1"),
@@ -133,8 +134,6 @@ const refused: readonly Row[] = [
 
 /** What Bun.serve refuses, and what our own engine makes of it. */
 const refusedByBun: readonly (Row & { readonly head: RegExp; readonly content?: string })[] = [
-  // Node's HTTP/2 leaves the field out.
-  { ...field("a control character in a value", "x-a", "b\x01c"), head: /^(?![\s\S]*x-a)/ },
   { ...row("an unknown method", replaced(":method", "FOO")), head: /^FOO \/a HTTP\/1\.1\r\n/ },
   {
     ...row("a GET with a declared body", [...GET, ["content-length", "3"]], { body: "abc" }),
@@ -200,8 +199,9 @@ const served: readonly (Row & { readonly head: RegExp; readonly content?: string
     content: "ab",
   },
   {
+    // Bun.serve decides for the target.
     ...row("Expect", [...POST, ["expect", "100-continue"]], { body: "ab" }),
-    head: /^(?![\s\S]*expect)/,
+    head: /^POST \/a/,
     content: "ab",
   },
   { ...row("dot segments", replaced(":path", "/x/../a")), head: /^GET \/a / },

@@ -225,7 +225,7 @@ export class HeaderList {
       return failures.badRequest("the method of the request is not valid");
     const hasProtocol = this.#has(":protocol");
     const isConnect = method === "CONNECT" && !hasProtocol;
-    const hasTarget = path !== "" && this.#has(":scheme");
+    const hasTarget = path !== "" && this.#has(":scheme") && this.#pseudo[KIND[":scheme"]] !== "";
     if (!isConnect && !hasTarget) return failures.badRequest("the request has no target");
     // RFC 8441 section 4.
     if (hasProtocol && (method !== "CONNECT" || !this.#has(":authority") || isLast))
