@@ -49,7 +49,24 @@ export const presentParts = (change: Parts, engine?: "standard"): Parts =>
     }),
   });
 
-/** The reverse, for nodes of such a version. */
+/**
+ * The change as such a version could have made it: what became `sluice` for a restriction of connections alone is `bun` again, with
+ * which it had the same.
+ */
+export const expressibleParts = (change: Parts): Parts =>
+  mapped(change, {
+    listeners: (listener) => (wasStandard(listener) ? { ...listener, engine: "bun" } : listener),
+  });
+
+function wasStandard(listener: Members): boolean {
+  const field = socketField({ ...NO_RESTRICTION, ...listener } as Restrictions);
+  const { engine, max_header_bytes: head, client_auth: clients, http2 } = listener;
+  if (engine !== "sluice" || field === null || (head as number) > 16_384) return false;
+  // It had no HTTP/2 with client certificates.
+  return clients === "none" || http2 === false;
+}
+
+/** The reverse of `presentParts`, for nodes of such a version. */
 export const formerParts = (change: Parts): Parts =>
   mapped(change, {
     listeners: (listener) => ({
@@ -58,20 +75,19 @@ export const formerParts = (change: Parts): Parts =>
       shared_engines: false,
     }),
     routes: (route) => ({ ...route, exact_responses: "off" }),
-    applications: (application) => application,
   });
 
 type Collection = "listeners" | "routes" | "applications";
 
 function mapped(
   change: Parts,
-  by: Readonly<Record<Collection, (object: Members) => Members>>,
+  by: Readonly<Partial<Record<Collection, (object: Members) => Members>>>,
 ): Parts {
-  const parts = (Object.keys(by) as Collection[]).flatMap((name) => {
-    const part = change[name];
+  const parts = Object.entries(by).flatMap(([name, convert]) => {
+    const part = change[name as Collection];
     if (part === undefined) return [];
     const upserts = part.upserts as readonly object[] as readonly Members[];
-    return [[name, { ...part, upserts: upserts.map(by[name]) }]];
+    return [[name, { ...part, upserts: upserts.map(convert) }]];
   });
   return { ...change, ...(Object.fromEntries(parts) as Parts) };
 }

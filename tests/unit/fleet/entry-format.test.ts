@@ -117,6 +117,35 @@ const changedOf = (config: GatewayConfig) => ({
   change: wholeOf(config),
 });
 
+describe("a listener with restrictions of connections, which are those of one engine now", () => {
+  const fields = { max_connections: 5, http2: true, client_auth: "none", max_header_bytes: 16_384 };
+  const own = upserts("listeners", { name: "l", engine: "sluice", ...fields });
+  const formatOf = (change: ChangedParts) => formatNeed({ change, facts: [] }).format;
+
+  test("goes to nodes of any version as they know it, and comes back", () => {
+    expect(formatOf(own)).toBe(1);
+    for (const format of [1, 4, 8]) {
+      const sent = withoutNewer(own, format);
+      const [listener] = (sent.listeners?.upserts ?? []) as readonly { readonly engine?: string }[];
+      expect(listener?.engine).toBe(format < 4 ? undefined : "standard");
+      const read = withNewer(sent, format);
+      expect(read.listeners?.upserts as object[]).toMatchObject([{ engine: "sluice", ...fields }]);
+    }
+    expect(withoutNewer(own, 9)).toEqual(own);
+  });
+
+  test("needs the present format for anything that it could not have before", () => {
+    for (const more of [
+      { max_connections: 0 },
+      { max_header_bytes: 16_385 },
+      { client_auth: "require" },
+    ])
+      expect(
+        formatOf(upserts("listeners", { name: "l", engine: "sluice", ...fields, ...more })),
+      ).toBe(9);
+  });
+});
+
 test("a configuration without anything new has format 1, where an older version finds only what it knows", () => {
   const config = emptyConfiguration(at);
   const changed = changedOf(config);
