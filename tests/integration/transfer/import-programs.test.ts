@@ -237,7 +237,8 @@ describe("npm", () => {
 
   test("each host is an application, and requests reach the same targets", async () => {
     const result = await run();
-    expect([result.code, result.stderr]).toEqual([0, ""]);
+    const warning = 'sluice: warning: route "default site" matches every request';
+    expect([result.code, result.stderr]).toEqual([0, expect.stringContaining(warning)]);
     const applications = await gateway().ok("GET", "/api/v1/applications");
     expect(
       applications.map((each: Record<string, unknown>) => [each["name"], each["drift"]]).toSorted(),
