@@ -53,7 +53,7 @@ test("a route of a gRPC service is refused until a listener has our own engine",
 
   await page.goto(`${scene.gateway.admin}/ui/listeners/${listener}`);
   await page.getByRole("combobox", { name: "Engine" }).click();
-  await page.getByRole("option", { name: /^Full/ }).click();
+  await page.getByRole("option", { name: /^Sluice/ }).click();
   await page.getByText("The listener is opened again").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "listener-engine");

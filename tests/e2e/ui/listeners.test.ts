@@ -68,7 +68,7 @@ test("the largest request head follows the engine of a new listener until it is 
   expect(await shown()).toEqual(["16", "KiB"]);
   await choose(/^Sluice/);
   expect(await shown()).toEqual(["32", "KiB"]);
-  await choose(/^Full/);
+  await choose(/^Bun/);
   expect(await shown()).toEqual(["16", "KiB"]);
   await bytes.fill("8");
   await choose(/^Sluice/);
