@@ -64,6 +64,8 @@ export async function sendDocument(
     path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}&force=${force ? 1 : 0}${converted}`,
     headers: { ...headers, "content-type": `application/${type}` },
     body: text,
+    // A converted file has a report.
+    warns: !isConverted,
   });
   const { changes, report = [] } = JSON.parse(answer) as Partial<SentDocument> &
     Pick<SentDocument, "changes">;

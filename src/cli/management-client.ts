@@ -32,6 +32,8 @@ export interface ManagementCall {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Whether to print warnings about the change to standard error. Default: no. */
+  readonly warns?: boolean;
 }
 
 /** The text of a 200; throws a CommandError with the gateway's error otherwise. */
@@ -46,7 +48,7 @@ export function managementClient(
   const ca = given.get("ca");
   const tls = ca === undefined ? {} : { tls: { ca: readText(ca) } };
   const token = env["SLUICE_TOKEN"] ?? "";
-  return async ({ method, path, headers, body }) => {
+  return async ({ method, path, headers, body, warns = false }) => {
     const response = await fetch(`${base}/api/v1${path}`, {
       ...tls,
       method,
@@ -58,7 +60,7 @@ export function managementClient(
     });
     const text = await response.text();
     const warning = response.headers.get("x-warning");
-    if (warning !== null) process.stderr.write(`sluice: warning: ${warning}\n`);
+    if (warns && warning !== null) process.stderr.write(`sluice: warning: ${warning}\n`);
     if (response.status === 200) return text;
     const problem = errorIn(text) ?? `${base} returned ${response.status}`;
     throw new CommandError(`${problem}${hintFor(response.status, problem)}`);
