@@ -305,8 +305,8 @@ describe("files and sockets", () => {
   const { test } = needs("executable", "prlimit");
 
   test.each([
-    { what: "a listener of its own", listener: {} },
-    { what: "a listener that looks at connections first", listener: { max_connections: 100_000 } },
+    { what: "Bun.serve", listener: {} },
+    { what: "sockets of ours", listener: { engine: "sluice", max_connections: 100_000 } },
   ])(
     "when clients use all of them through $what, the management API still responds, and traffic recovers",
     async ({ listener }) => {
