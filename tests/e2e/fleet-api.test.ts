@@ -157,10 +157,13 @@ describe("two nodes", () => {
 
   test("metrics show nodes, positions, the database and how long changes take", async () => {
     await create(at0());
-    const text = await (await at0().api("GET", "/metrics")).text();
-    const metrics = readMetrics(text, "prometheus");
+    // A node that serves the change says so with its next heartbeat.
+    const metrics = await eventually(async () => {
+      const text = await (await at0().api("GET", "/metrics")).text();
+      const read = readMetrics(text, "prometheus");
+      return read.sum("sluice_fleet_nodes", { state: "serving" }) === 2 ? read : null;
+    });
     expect(metrics.sum("sluice_node_info", { node: "n1" })).toBe(1);
-    expect(metrics.sum("sluice_fleet_nodes", { state: "serving" })).toBe(2);
     expect(metrics.sum("sluice_fleet_nodes", { state: "away" })).toBe(0);
     const head = metrics.sum("sluice_fleet_head_position");
     expect(head).toBeGreaterThan(3);
