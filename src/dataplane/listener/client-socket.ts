@@ -31,10 +31,16 @@ export interface AcceptedSocket extends ClientSocket {
   setKeepAlive(on: boolean, delayMs: number): void;
 }
 
-/**
- * The handlers of such a port. Nothing that one of them throws may reach Bun, which would leave the socket open. `accept` gives the
- * socket its owner.
- */
+/** Ends the connection of an owner that threw: Bun only calls `error` then, and leaves the socket open. */
+export function abandon(socket: { data: SocketOwner; terminate(): void }): void {
+  const owner = socket.data;
+  socket.data = NO_OWNER;
+  // What was counted for it must be so no more.
+  owner.clientClosed(true);
+  socket.terminate();
+}
+
+/** The handlers of such a port. `accept` gives the socket its owner. */
 export const acceptedHandlers = (accept: (socket: AcceptedSocket) => void) => ({
   open(socket: AcceptedSocket) {
     socket.data = NO_OWNER;
@@ -43,9 +49,7 @@ export const acceptedHandlers = (accept: (socket: AcceptedSocket) => void) => ({
     try {
       accept(socket);
     } catch {
-      // What was counted for it must be so no more.
-      socket.data.clientClosed(true);
-      socket.terminate();
+      abandon(socket);
     }
     return undefined;
   },
@@ -54,5 +58,5 @@ export const acceptedHandlers = (accept: (socket: AcceptedSocket) => void) => ({
   end: (socket: AcceptedSocket) => socket.data.clientEnded(),
   close: (socket: AcceptedSocket, error: unknown) =>
     socket.data.clientClosed(error instanceof Error),
-  error: (socket: AcceptedSocket) => socket.data.clientClosed(true),
+  error: abandon,
 });

@@ -1,7 +1,7 @@
 // TLS on accepted plain sockets of Bun: the only file with the names for it that Bun does not document; knows no name and no protocol.
 import type { SecureContextOptions } from "node:tls";
 import { bufferRelease } from "../buffer-release.ts";
-import type { ClientSocket, SocketOwner } from "../listener/client-socket.ts";
+import { abandon, type ClientSocket, type SocketOwner } from "../listener/client-socket.ts";
 
 /** A chain and its key, PEM. Compared by identity. */
 export interface ServerCertificate {
@@ -100,7 +100,7 @@ const handlers = {
   drain: (socket: TlsSocket) => socket.data.clientDrained(),
   end: (socket: TlsSocket) => socket.data.clientEnded(),
   close: (socket: TlsSocket, error: unknown) => socket.data.clientClosed(error instanceof Error),
-  error: (socket: TlsSocket) => socket.data.clientClosed(true),
+  error: (socket: TlsSocket) => abandon(socket),
 };
 
 /** Owns the plain socket under TLS. */

@@ -119,7 +119,10 @@ const plain: Handlers = {
   drain: (socket) => socket.data.drained(),
   end: (socket) => socket.data.ended(),
   close: (socket, error) => socket.data.closed(error instanceof Error),
-  error: (socket) => socket.data.closed(true),
+  error: (socket) => {
+    socket.data.closed(true);
+    socket.terminate();
+  },
   connectError: (socket, error) => socket.data.failed(reasonOf(error)),
 };
 
