@@ -1,4 +1,5 @@
 // The management API from request to response: guard, endpoint, one form of error, headers; and its listener.
+import { constants } from "node:crypto";
 import { SeveralUsers } from "../auth/authenticator.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
@@ -169,6 +170,9 @@ export interface ManagementServer {
   stop(): Promise<void>;
 }
 
+/** Without it the client chooses the cipher. */
+const secureOptions = constants.SSL_OP_CIPHER_SERVER_PREFERENCE;
+
 const IDLE_TIMEOUT_SECONDS = 30;
 
 /**
@@ -183,7 +187,7 @@ export function serveManagementApi(api: ManagementApi, options: ServeOptions): M
   const server = Bun.serve({
     hostname,
     port,
-    ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
+    ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key, secureOptions } }),
     idleTimeout,
     // The body reader enforces the limit, because Bun's 413 has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,

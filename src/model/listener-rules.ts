@@ -25,7 +25,7 @@ export const listenerRules: ObjectRules<Listener> = (listener, checks, report) =
 function checkEngine(listener: Listener, report: Report): void {
   if (listener.engine === "sluice") return;
   const field = socketField(listener);
-  if (field !== null) report(field, `needs engine "sluice": ${WAY_OUT}`);
+  if (field !== null) report(field, `needs engine "sluice": set it too, because ${REASON}`);
   if (listener.max_header_bytes > 16_384)
     report(
       "max_header_bytes",
@@ -33,7 +33,7 @@ function checkEngine(listener: Listener, report: Report): void {
     );
 }
 
-const WAY_OUT = "Bun.serve reads no connection before its first request";
+const REASON = "Bun.serve reads no connection before its first request";
 
 /** Restrictions of TCP connections, which clients would bypass over UDP and which Bun.serve does not know. */
 const frontFields = [

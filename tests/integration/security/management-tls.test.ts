@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { selfSigned } from "../../support/certificate.ts";
+import { chosenCipher } from "../../support/cipher.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { sendRaw } from "../../support/raw-http.ts";
 import { PASSWORD, ROOT } from "../api/people.ts";
 
@@ -37,6 +39,14 @@ describe("with --admin-tls-cert and --admin-tls-key", () => {
     const text = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     expect(await sendRaw(text, { port, tls: true })).toStartWith("HTTP/1.1 200 ");
   });
+
+  needs("openssl").test(
+    "it chooses the cipher: a client that offers CBC first gets GCM",
+    async () => {
+      const port = Number(new URL(gateway.admin).port);
+      expect(await chosenCipher(port, "localhost")).toMatch(/^ECDHE-\w+-AES128-GCM-SHA256$/);
+    },
+  );
 
   test("the cookie of a session is for HTTPS only, and our own origin may make changes", async () => {
     await gateway.ok("POST", "/api/v1/users", ROOT);
