@@ -1,5 +1,6 @@
 // A route as one worker uses it; knows no request and no socket.
 import type { Route } from "../model/route.ts";
+import { stripPrefix } from "../http/request-target.ts";
 import { matchedPaths } from "../snapshot/matched-paths.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
@@ -36,6 +37,10 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
   }
   return plugins.chain;
 }
+
+/** The prefix that is stripped from the path or replaced; undefined: none is. */
+export const changedPrefix = ({ prefixes }: RouteRuntime, path: string): string | undefined =>
+  prefixes.find((prefix) => stripPrefix(path, prefix) !== null);
 
 /** Runs once for each version of a route. */
 export function routeRuntime(route: Route): RouteRuntime {

@@ -132,7 +132,7 @@ function decodeForComparison(triplet: string): string {
  * path may spell the prefix differently (`//api/x`, `/%40me/x`).
  */
 export function stripPrefix(path: string, prefix: string): string | null {
-  const bare = prefix.endsWith("/") ? prefix.slice(0, -1) : prefix;
+  const bare = withoutSlash(prefix);
   if (path.startsWith(bare)) {
     if (path.length === bare.length) return "";
     if (path.charCodeAt(bare.length) === 47) return path.slice(bare.length);
@@ -156,8 +156,15 @@ export function replacePrefix(path: string, prefix: string, replacement: string)
   const rest = stripPrefix(path, prefix);
   if (rest === null) return null;
   if (rest === "") return replacement === "" ? "/" : replacement;
-  return (replacement.endsWith("/") ? replacement.slice(0, -1) : replacement) + rest;
+  return withoutSlash(replacement) + rest;
 }
+
+/** Escapes characters of a configured path that are not valid in one. */
+export const encodePath = (path: string): string =>
+  path.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
+
+export const withoutSlash = (path: string): string =>
+  path.endsWith("/") ? path.slice(0, -1) : path;
 
 function withLeadingSlash(rest: string): string {
   if (rest === "" || rest.startsWith("/")) return rest;

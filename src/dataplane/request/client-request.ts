@@ -1,7 +1,7 @@
 // One client request: its head, its state in the request path, and what serves it; knows no socket and no upstream.
 import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
 import { isGrpcContentType } from "../../http/grpc.ts";
-import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
+import { forwardedHost, forwardedPort, forwardedScheme } from "../../http/forwarded.ts";
 import type { HeaderBlock } from "../../http/header-block.ts";
 import type { KnownFields } from "../../http/field-name.ts";
 import { readKnownFields } from "../../http/known-fields.ts";
@@ -343,8 +343,8 @@ export class ClientRequest implements RouteSubject, RequestTarget {
 
   /** The client's port, from a trusted proxy if there is one. */
   clientPort(): string {
-    const port = this.isFromTrustedProxy() ? this.header("x-forwarded-port") : null;
-    return port !== null && /^\d{1,5}$/.test(port) ? port : String(this.listener.port);
+    const port = this.isFromTrustedProxy() ? forwardedPort((name) => this.header(name)) : null;
+    return port ?? String(this.listener.port);
   }
 
   /** The client's host, from a trusted proxy if there is one. */

@@ -1,7 +1,7 @@
 // Redirects of a target that name its own address: they get the address that the client has requested; knows no socket.
 import { parseAuthority } from "../../http/authority.ts";
-import { stripPrefix } from "../../http/request-target.ts";
-import type { RouteRuntime } from "../route-runtime.ts";
+import { withoutSlash } from "../../http/request-target.ts";
+import { changedPrefix, type RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { listOf } from "../upstream/response-head.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
@@ -69,16 +69,11 @@ function originHost(authority: string, scheme: "http" | "https"): string | null 
 
 /** Path, query and fragment with the client's prefix in the place of the target's; null when it has another one. */
 function clientPath(rest: string, { request, route, service }: Attempt): string | null {
-  const prefix = request.edits?.hasOwnPath === true ? undefined : prefixOf(request, route);
-  const replacement = prefix === undefined ? "" : bare(route.replacement ?? "");
-  const ofTarget = bare(service.service.path) + replacement;
+  const prefix =
+    request.edits?.hasOwnPath === true ? undefined : changedPrefix(route, request.path);
+  const replacement = prefix === undefined ? "" : withoutSlash(route.replacement ?? "");
+  const ofTarget = withoutSlash(service.service.path) + replacement;
   if (!rest.startsWith(ofTarget) || !/^(?:[/?#]|$)/.test(rest.slice(ofTarget.length))) return null;
-  const path = bare(prefix ?? "") + rest.slice(ofTarget.length);
+  const path = withoutSlash(prefix ?? "") + rest.slice(ofTarget.length);
   return path.startsWith("/") ? path : `/${path}`;
 }
-
-/** The prefix that was stripped or replaced; undefined: none was. */
-const prefixOf = (request: ClientRequest, { prefixes }: RouteRuntime): string | undefined =>
-  prefixes.find((prefix) => stripPrefix(request.path, prefix) !== null);
-
-const bare = (path: string) => (path.endsWith("/") ? path.slice(0, -1) : path);

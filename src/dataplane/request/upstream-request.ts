@@ -1,5 +1,10 @@
 // The upstream request by route and service: path, host, timeouts, body; knows no socket.
-import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
+import {
+  canonicalPath,
+  encodePath,
+  replacePrefix,
+  stripPrefix,
+} from "../../http/request-target.ts";
 import type { Route } from "../../model/route.ts";
 import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
@@ -56,7 +61,7 @@ function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   const whole = path === "" ? "/" : path;
   const rewritten = whole.replace(runtime.rewrite.regex, runtime.rewrite.to);
   if (rewritten === "" || rewritten === whole) return rewritten === "" ? "" : path;
-  return canonicalPath(encodePath(rewritten));
+  return canonicalPath(encodePath(rewritten.startsWith("/") ? rewritten : `/${rewritten}`));
 }
 
 function withPrefixChanged({ prefixes, replacement }: RouteRuntime, own: string): string {
@@ -67,12 +72,6 @@ function withPrefixChanged({ prefixes, replacement }: RouteRuntime, own: string)
     if (changed !== null) return changed;
   }
   return own === "/" ? "" : own;
-}
-
-/** Escapes characters of a replacement that are not valid in a path. */
-function encodePath(path: string): string {
-  const absolute = path.startsWith("/") ? path : `/${path}`;
-  return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
 }
 
 /** The Host header for a target: the client's, the target's or a fixed name. */

@@ -1,6 +1,8 @@
 // Writes the head of every upstream request, the one place that drops and adds header fields; knows no socket.
 import { formatGrpcTimeout } from "../../http/grpc.ts";
 import { namesLoop } from "../../http/cdn-loop.ts";
+import { forwardedPrefix } from "../../http/forwarded.ts";
+import { encodePath, withoutSlash } from "../../http/request-target.ts";
 import { fieldName } from "../../http/field-name.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { listedTrailers } from "../../http/trailer-fields.ts";
@@ -8,6 +10,7 @@ import { failures, type ProxyError } from "../error.ts";
 import { likelyHttpVersionOf } from "../protocol-version.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { ClientRequest } from "../request/client-request.ts";
+import { changedPrefix } from "../route-runtime.ts";
 
 /**
  * The client's header fields as sent upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
@@ -22,6 +25,7 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const isTrusted = listener.trustsAnyone && request.isFromTrustedProxy();
   const sendsId = request.plugins === null ? listener.namesRequests : request.sendsId;
   const passesAll = named.length === 0 && edits === null;
+  const prefix = strippedPrefix(request);
   let lines = "";
   // Those next to each other that are passed are one text.
   let from = 0;
@@ -36,6 +40,7 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
       (handling === "deadline" && request.callsGrpc) ||
       // Where the gateway reads messages it supports no compression.
       (handling === "extensions" && request.stream.switchProtocols === undefined) ||
+      (prefix !== "" && lower === PREFIX_FIELD) ||
       (handling === "trusted" ? !isTrusted : named.length > 0 && named.includes(lower)) ||
       edits?.replaces(lower) === true;
     if (!isDropped) continue;
@@ -49,7 +54,8 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   if (cdnLoop !== null && namesLoop(cdnLoop, generation.loopToken)) return failures.loop;
   const ofPlugins = edits === null ? "" : edits.lines();
-  const own = ownFields(request, isTrusted);
+  const ofPrefix = prefix === "" ? "" : prefixField(request, prefix, isTrusted);
+  const own = ofPrefix + ownFields(request, isTrusted);
   if (sendsId && edits?.replaces("x-request-id") !== true) {
     if (isTrusted) useGivenId(request);
     request.upstreamFields = `${lines}\r\n${ofPlugins}x-request-id: ${request.id}\r\n${own}`;
@@ -156,11 +162,20 @@ function frameBody(request: ClientRequest): ProxyError | null {
 }
 
 /** Forwards what a trusted proxy says about the client's connection. */
-function trustedFields(request: ClientRequest): string {
-  const port = request.header("x-forwarded-port");
-  const knownPort = port !== null && /^\d{1,5}$/.test(port) ? port : String(request.listener.port);
-  return `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${knownPort}\r\n`;
+const trustedFields = (request: ClientRequest): string =>
+  `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${request.clientPort()}\r\n`;
+
+/** The prefix that the route strips; empty: none, or a plugin decides the path or the field. */
+function strippedPrefix({ route, edits, path }: ClientRequest): string {
+  if (route === null || route.prefixes.length === 0 || route.replacement !== null) return "";
+  if (edits !== null && (edits.hasOwnPath || edits.replaces(PREFIX_FIELD))) return "";
+  return encodePath(withoutSlash(changedPrefix(route, path) ?? ""));
 }
+
+const prefixField = (request: ClientRequest, prefix: string, isTrusted: boolean): string =>
+  `${PREFIX_FIELD}: ${forwardedPrefix(isTrusted ? request.header(PREFIX_FIELD) : null, prefix)}\r\n`;
+
+const PREFIX_FIELD = "x-forwarded-prefix";
 
 /** RFC 9112 section 6: Transfer-Encoding or Content-Length announces a body; HTTP/2 needs neither. */
 function bodyLengthOf(request: ClientRequest): number | null {

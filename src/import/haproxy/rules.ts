@@ -111,7 +111,7 @@ const DENYING: ReadonlySet<string> = new Set(["deny", "tarpit", "reject", "silen
 
 /** Headers that the gateway itself sets. */
 const RESERVED =
-  /^(?:host|x-forwarded-(?:for|proto|host|port|ssl|scheme)|x-real-ip|via|connection|upgrade|content-length)$/i;
+  /^(?:host|x-forwarded-(?:for|proto|host|port)|x-real-ip|via|connection|upgrade|content-length)$/i;
 
 interface Reading {
   readonly section: Section;
@@ -310,11 +310,13 @@ interface HeaderRule {
 
 function header({ what, action, args, isAlways, side }: HeaderRule, reading: Reading): void {
   const { report, converted } = reading;
-  const [name = "", value = ""] = args;
+  const [name = "", given = ""] = args;
   if (RESERVED.test(name)) return;
-  const isLiteral = !value.includes("%") && !value.includes("${");
-  const isSet = action !== "del-header" && isAlways && isLiteral;
-  if (!isAlways || !isLiteral)
+  const isScheme = isClientScheme({ name, given, isAlways });
+  const value = isScheme ? "${request.scheme}" : given;
+  const isLiteral = !given.includes("%") && !given.includes("${");
+  const isSet = action !== "del-header" && ((isAlways && isLiteral) || isScheme);
+  if (!isSet && (!isAlways || !isLiteral))
     report.omitted(what, "its condition or its value has no equivalent: use the plugin transform");
   // A client must not send what the gateway no longer sets.
   if (side === "response" && !isSet && action !== "del-header") return;
@@ -325,6 +327,15 @@ function header({ what, action, args, isAlways, side }: HeaderRule, reading: Rea
   const config: Document = { [side]: { headers: changes } };
   converted.push({ what, plugins: [{ name: "transform", config, protects: side === "request" }] });
 }
+
+/** `%[ssl_fc,iif(https,http)]`, and `https if { ssl_fc }`. */
+const isClientScheme = (rule: {
+  readonly name: string;
+  readonly given: string;
+  readonly isAlways: boolean;
+}): boolean =>
+  /^x-forwarded-scheme$/i.test(rule.name) &&
+  (rule.isAlways ? rule.given === "%[ssl_fc,iif(https,http)]" : /^https?$/.test(rule.given));
 
 function response({ what, words }: Rule, reading: Reading): void {
   const [action = ""] = words;

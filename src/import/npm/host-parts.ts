@@ -132,14 +132,18 @@ export function addExtras(
   output.plugin({ name: "response-cache", key: routeId, what, scope, config: {} });
 }
 
+/** Nginx Proxy Manager sends it to every target, beside the headers that the gateway sends. */
+const SCHEME = { "X-Forwarded-Scheme": "${request.scheme}" };
+
 /** Headers and sizes from nginx directives. */
 export function addAdvanced(
   { maxBody, requestHeaders, responseHeaders }: Advanced,
-  { routeId, of }: RouteLabel,
+  { routeId, of, isForwarded }: RouteLabel & { readonly isForwarded: boolean },
   { output }: NpmContext,
 ): void {
   const scope = { route_id: routeId };
-  const { set, remove } = requestHeaders;
+  const { remove } = requestHeaders;
+  const set = { ...(isForwarded ? SCHEME : {}), ...requestHeaders.set };
   const changesRequest = Object.keys(set).length + remove.length > 0;
   const request = changesRequest ? { request: { headers: { set, remove } } } : {};
   const hasResponseHeaders = Object.keys(responseHeaders).length > 0;
@@ -152,7 +156,7 @@ export function addAdvanced(
       scope,
       config: { ...request, ...response },
       // A header that tells the target who the client is must not come from the client.
-      protects: changesRequest,
+      protects: Object.keys(requestHeaders.set).length + remove.length > 0,
     });
   if (maxBody !== null && maxBody > 0)
     output.plugin({

@@ -282,7 +282,7 @@ class HostImport {
     const of = { routeId, of: label };
     if (advanced.response === null) {
       addAccessList(this.#accessList, { ...of, isStrict }, this.#context);
-      addAdvanced(advanced, of, this.#context);
+      addAdvanced(advanced, { ...of, isForwarded: forward !== null }, this.#context);
     } else
       output.plugin({
         ...advanced.response,

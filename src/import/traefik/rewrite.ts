@@ -86,18 +86,18 @@ export const rewriting: Readonly<Record<string, (settings: Members) => Converted
     settings.omit("forceSlash", "a path is never empty", true);
     const known = prefixes.filter((prefix) => prefix !== "");
     if (known.length === 0) return {};
+    const path = { kind: "strip", prefixes: known } as const;
     const [only] = known;
-    // Traefik names the stripped prefix to the application.
-    const names =
-      known.length === 1 && only !== undefined
-        ? { request: { headers: { set: { "X-Forwarded-Prefix": only } } } }
-        : { request: { headers: { remove: ["X-Forwarded-Prefix"] } } };
-    if (known.length > 1)
-      settings.changed("prefixes", "the application does not get X-Forwarded-Prefix");
-    return {
-      path: { kind: "strip", prefixes: known },
-      plugins: [{ name: "transform", config: names }],
-    };
+    if (known.length > 1 || only === undefined) {
+      settings.changed(
+        "prefixes",
+        "the application gets X-Forwarded-Prefix only where the route strips the prefix that it matches",
+      );
+      return { path };
+    }
+    // Traefik names the stripped prefix to the application, also where a regular expression strips it here.
+    const headers = { set: { "X-Forwarded-Prefix": only } };
+    return { path, plugins: [{ name: "transform", config: { request: { headers } } }] };
   },
   stripPrefixRegex: (settings) => {
     const sources = settings

@@ -323,8 +323,28 @@ describe("forwarding headers of a trusted proxy count, read from the right", () 
   );
 
   test.each([
-    [["X-Forwarded-Proto: https"], { "x-forwarded-proto": ["https"] }],
-    [["X-Forwarded-Proto: http, https"], { "x-forwarded-proto": ["https"] }],
+    [["X-Forwarded-Proto: https"], { "x-forwarded-proto": ["https"], "x-forwarded-port": ["443"] }],
+    [
+      ["X-Forwarded-Proto: http, https"],
+      { "x-forwarded-proto": ["https"], "x-forwarded-port": ["443"] },
+    ],
+    [["X-Forwarded-Proto: http"], { "x-forwarded-port": ["80"] }],
+    [
+      ["X-Forwarded-Proto: https", "X-Forwarded-Port: 8443"],
+      { "x-forwarded-proto": ["https"], "x-forwarded-port": ["8443"] },
+    ],
+    [
+      ["X-Forwarded-Proto: https", "X-Forwarded-Host: public.test:8443"],
+      {
+        "x-forwarded-proto": ["https"],
+        "x-forwarded-host": ["public.test"],
+        "x-forwarded-port": ["8443"],
+      },
+    ],
+    [
+      ["X-Forwarded-Proto: https", "X-Forwarded-Port: 443x"],
+      { "x-forwarded-proto": ["https"], "x-forwarded-port": ["443"] },
+    ],
     [["X-Forwarded-Proto: javascript"], { "x-forwarded-proto": ["http"] }],
     [["X-Forwarded-Host: public.test"], { "x-forwarded-host": ["public.test"] }],
     [["X-Forwarded-Host: a b"], {}],
@@ -357,6 +377,61 @@ describe("forwarding headers of a trusted proxy count, read from the right", () 
   test("a listener's own trusted_proxies count as well", async () => {
     const fields = await sent(listenerTrust, ["X-Forwarded-For: 203.0.113.9"]);
     expect(fields["x-real-ip"]).toEqual(["203.0.113.9"]);
+  });
+});
+
+describe("X-Forwarded-Prefix is the prefix that the route strips", () => {
+  const route = {
+    name: "app",
+    service_id: "origin",
+    paths: ["/app", "/my files/", "/"].map((value) => ({ type: "prefix" as const, value })),
+    strip_path: true,
+  };
+  let scenes: readonly LenientScene[];
+  beforeAll(async () => {
+    scenes = [
+      await startLenientScene({ routes: [route] }),
+      await startLenientScene({
+        settings: { trusted_proxies: ["127.0.0.0/8"] },
+        routes: [route],
+      }),
+    ];
+  });
+  afterAll(() => Promise.all(scenes.map((scene) => scene.stop())));
+
+  const prefixes = async (scene: LenientScene, path: string, lines: readonly string[]) => {
+    const head = lines.map((line) => `${line}\r\n`).join("");
+    const seen = await scene.probe(`GET ${path} HTTP/1.1\r\nHost: h\r\n${head}\r\n`);
+    expect(seen.outcome).toBe("200");
+    return seen.executed[0]!.fields.filter(([name]) => name === "x-forwarded-prefix").map(
+      ([, value]) => value,
+    );
+  };
+
+  test.each([
+    ["/app/x", [], ["/app"], ["/app"]],
+    ["/app", [], ["/app"], ["/app"]],
+    ["//app/x", [], ["/app"], ["/app"]],
+    ["/my%20files/x", [], ["/my%20files"], ["/my%20files"]],
+    ["/other", [], [], []],
+    ["/app/x", ["X-Forwarded-Prefix: /outer"], ["/app"], ["/outer/app"]],
+    ["/app/x", ["X-Forwarded-Prefix: /a/, /b"], ["/app"], ["/a/b/app"]],
+    ["/app/x", ["X-Forwarded-Prefix: //evil.test"], ["/app"], ["/app"]],
+    ["/app/x", ["X-Forwarded-Prefix: https://evil.test"], ["/app"], ["/app"]],
+    ["/app/x", ["X_Forwarded_Prefix: /evil"], ["/app"], ["/app"]],
+    ["/app/x", ["Connection: x-forwarded-prefix"], ["/app"], ["/app"]],
+    ["/other", ["X-Forwarded-Prefix: /outer"], [], ["/outer"]],
+  ])("%s with %j", async (path, lines, untrusted, trusted) => {
+    expect(await prefixes(scenes[0]!, path, lines)).toEqual(untrusted);
+    expect(await prefixes(scenes[1]!, path, lines)).toEqual(trusted);
+  });
+
+  test("not where the route replaces the prefix", async () => {
+    const scene = await startLenientScene({
+      routes: [{ ...route, strip_path: false, prefix_rewrite: "/new" }],
+    });
+    expect(await prefixes(scene, "/app/x", ["X-Forwarded-Prefix: /evil"])).toEqual([]);
+    await scene.stop();
   });
 });
 

@@ -403,3 +403,14 @@ test("the report is grouped by cause", async () => {
   const requested = groups.find(({ why }) => why.startsWith("the gateway requests it"));
   expect(requested?.what).toEqual(['certificate "photos.test"', 'certificate "wild"']);
 });
+
+test("targets get X-Forwarded-Scheme, as from Nginx Proxy Manager, and what only responds does not", async () => {
+  const { document, of } = await made(location("return 404;"));
+  const schemes = of("photos.test").map(
+    ({ id }) =>
+      document.plugins.find(
+        ({ name, route_id }: Anything) => name === "transform" && route_id === id,
+      )?.config.request.headers.set["X-Forwarded-Scheme"],
+  );
+  expect(schemes).toEqual(["${request.scheme}", undefined]);
+});

@@ -209,3 +209,19 @@ backend rest
     { listen_port: 8443, tls_mode: "passthrough", sni: [], enabled: false },
   ]);
 });
+
+test.each([
+  [
+    "X-Forwarded-Scheme https if { ssl_fc }",
+    { set: { "X-Forwarded-Scheme": "${request.scheme}" } },
+  ],
+  [
+    "X-Forwarded-Scheme %[ssl_fc,iif(https,http)]",
+    { set: { "X-Forwarded-Scheme": "${request.scheme}" } },
+  ],
+  ["X-Forwarded-Ssl on", { set: { "X-Forwarded-Ssl": "on" } }],
+  ["X-Forwarded-Ssl on if { ssl_fc }", { remove: ["X-Forwarded-Ssl"] }],
+])("http-request set-header %s", async (line, headers) => {
+  const { plugins } = await made(frontend(`  http-request set-header ${line}`));
+  expect(plugins.map(({ config }) => config)).toEqual([{ request: { headers } }]);
+});
