@@ -39,8 +39,7 @@ $(BUN): | node_modules/.setup-done
 #? run: Serve from source, with ./data as the data directory
 .PHONY: run
 run: setup dist/ui/embedded.js
-	@scripts/first-steps.sh $(ARGS)
-	@exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
+	@SLUICE_FIRST_STEPS=1 exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
 
 #? check: Format, lint, dead code, types, architecture and unit tests, in under a minute (-k shows all that is wrong)
 .PHONY: check check-format check-lint check-dead check-types check-api-types check-unit

@@ -11,6 +11,7 @@ import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
+import { createListenersCommand } from "../src/cli/listeners.ts";
 import { createManual } from "../src/cli/manual.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
@@ -159,6 +160,7 @@ const commands: readonly Command[] = [
   createCheck(new Map(), new URL(import.meta.url)),
   createResetPassword(never),
   createResetAdminNetworks(never),
+  createListenersCommand(never),
   createTokenCommand(never),
   createTrustCommand(never),
   createUntrustCommand(never),

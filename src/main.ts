@@ -15,9 +15,10 @@ import { createNode, foundFleet } from "./cli/fleet-node.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
+import { createListenersCommand } from "./cli/listeners.ts";
 import { listen, loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
-import { type OpenedState, openState } from "./cli/opened-state.ts";
+import type { OpenedState } from "./cli/opened-state.ts";
 import { createPluginCommand } from "./cli/plugin.ts";
 import type { Replaced } from "./cli/replacement.ts";
 import { createResetAdminNetworks } from "./cli/reset-admin-networks.ts";
@@ -35,7 +36,7 @@ import { createTokenCommand } from "./cli/token.ts";
 import { createTrustCommand, createUntrustCommand } from "./cli/trust.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
-import { withTriedPlugins, workerKeys, workerStart } from "./cli/worker-start.ts";
+import { openTried, workerKeys, workerStart } from "./cli/worker-start.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
@@ -55,13 +56,13 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
 import { CacheDirectories } from "./supervisor/cache-directories.ts";
-import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { createSteering } from "./supervisor/port-steering.ts";
 import { placesFor } from "./supervisor/retiring-worker.ts";
+import { UnboundPorts } from "./supervisor/unbound-ports.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 import { renewWorkers } from "./supervisor/worker-renewal.ts";
 
@@ -126,13 +127,15 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // Before another process pauses its changes for this one.
   const pluginDirectory = await openPlugins(options, { url: readerUrl, catalogue, clock, log });
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
-  const state = await openTried(options, { pluginDirectory, log, isAlone: former === null });
+  const by = { pluginDirectory, log, unbound: new UnboundPorts({ log }) };
+  const tried = { ...by, options, plugins: catalogue, url: workerUrl, isAlone: former === null };
+  const state = await openTried(tried, clock);
   const { store, stored, management } = state;
   const memory = createMemory(state, options, { isHandedOver: former !== null, log });
   const counts = persistCounters(memory.counters, { dataDir, log });
   const absentMs = () => control.changes.config.settings.fleet.absent_after;
   const fleet = createNode(state, options, { clock, log, absentMs, pluginDirectory });
-  const { pool, control } = createPlanes({ state, options, memory, log, fleet, pluginDirectory });
+  const { pool, control } = createPlanes({ ...by, state, options, memory, fleet });
   const mayChange = Promise.withResolvers<void>();
   control.changes.turns.holdUntil(mayChange.promise);
   const started = pool.start();
@@ -179,27 +182,11 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     follower: fleet?.follower ?? null,
   });
   await running.begin();
-  announce(
-    { version, dataDir, management: server.url, config: control.changes.config, workers },
-    log,
-  );
+  announce({ version, dataDir, management: server.url, control, workers }, log);
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
   watchMemory(memory, control, log);
   return running;
-}
-
-/** The state that the workers are to serve. */
-async function openTried(
-  options: ServeOptions,
-  by: Pick<PlaneParts, "pluginDirectory" | "log"> & { readonly isAlone: boolean },
-): Promise<OpenedState> {
-  const { pluginDirectory, log, isAlone } = by;
-  const plugins = catalogue;
-  const state = await openState(options, { clock, log, plugins, pluginDirectory });
-  // The former process holds its ports, and shares them.
-  if (isAlone) refuse(await probeNewPorts(null, state.current.snapshot));
-  return await withTriedPlugins(state, { options, plugins, pluginDirectory, url: workerUrl, log });
 }
 
 /** A new configuration has the user already. `allowChanges`: no other process serves that could make one. */
@@ -250,9 +237,11 @@ interface PlaneParts {
   readonly log: Log;
   readonly fleet: ReturnType<typeof createNode>;
   readonly pluginDirectory: PluginDirectory;
+  readonly unbound: UnboundPorts;
 }
 
-function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: PlaneParts) {
+function createPlanes(parts: PlaneParts) {
+  const { state, options, memory, log, fleet, pluginDirectory, unbound } = parts;
   const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers } = options;
   const pool = new WorkerPool({
@@ -272,6 +261,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     onPluginBlocked: (number) => pluginDirectory.noteBlocked(number),
     log,
     snapshot: current.snapshot,
+    unbound,
   });
   followKey(state, pool, log);
   const control = createControl(store, {
@@ -382,6 +372,7 @@ process.exit(
     healthcheckCommand,
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),
+    createListenersCommand(openOffline),
     createTokenCommand(openOffline),
     createTrustCommand(openOffline),
     createUntrustCommand(openOffline),

@@ -360,6 +360,17 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       }),
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "Workers that serve the current configuration" }),
+      unbound_ports: t.Array(
+        t.Object({
+          object: oneOf(["listener", "stream_route"], { description: "What listens on the port" }),
+          id: t.String({ description: "Of the listener or stream route" }),
+          name: t.String(),
+          transport: oneOf(["tcp", "udp"], { description: "udp: of HTTP/3 or a UDP stream" }),
+          port: t.Integer(),
+          reason: t.String({ description: "Why it cannot be bound: `address already in use`" }),
+        }),
+        { description: "Ports that the gateway cannot listen on; it tries again" },
+      ),
       warnings: t.Array(t.String(), { description: "Valid, but probably mistakes" }),
       fleet: t.Union([schemaRef("FleetStatus"), t.Null()]),
     },

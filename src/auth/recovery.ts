@@ -3,6 +3,7 @@ import type { ControlPlane } from "../control-plane.ts";
 import { hashPassword } from "../crypto/password.ts";
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Listener } from "../model/listener.ts";
 import type { User } from "../model/user.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { checkPassword, createPassword } from "./password.ts";
@@ -10,6 +11,7 @@ import { privateNetworks } from "../control/admin-network.ts";
 import { findUser } from "./users.ts";
 import type { KeyRequest, KeyRotated, KeyRotation } from "../control/key-rotation.ts";
 import type { Actor, Role } from "../control/principal.ts";
+import { unboundSentence } from "../model/unbound-port.ts";
 import { labelOf } from "../control/reference.ts";
 
 /** A person on the machine itself. */
@@ -51,6 +53,18 @@ export interface NetworksResult {
   readonly before: readonly string[];
   /** Whether the gateway listens on loopback until it is restarted. */
   readonly restart_needed: boolean;
+}
+
+export interface ListenerChange {
+  /** Null: only list them. */
+  readonly name: string | null;
+  /** Null: delete it. */
+  readonly change: Partial<Pick<Listener, "address" | "port" | "enabled">> | null;
+}
+
+export interface ListenerLine extends Pick<Listener, "name" | "protocol" | "address" | "port"> {
+  /** `listens`, `disabled`, or why it does not listen. */
+  readonly state: string;
 }
 
 const MAX_NAMES = 10;
@@ -160,6 +174,39 @@ export class Recovery {
       },
     });
     return value;
+  }
+
+  /** All listeners, after the change of one. */
+  async changeListener({ name, change }: ListenerChange): Promise<{
+    readonly listeners: readonly ListenerLine[];
+    readonly revision: number;
+  }> {
+    const { changes, resources } = this.#control;
+    if (name !== null && changes.isReadOnly)
+      throw new ApiError(
+        409,
+        "the configuration comes from a file: change its listeners; the gateway applies it within a second",
+      );
+    const options = {
+      by: person,
+      dryRun: false,
+      cascade: false,
+      conditions: { match: null, onlyIfAbsent: false },
+    };
+    if (name !== null && change === null) await resources.listeners.remove(name, options);
+    else if (name !== null) await resources.listeners.patch(name, change, options);
+    const { workers, unbound = [] } = this.#control.rolloutStatus();
+    const stateOf = ({ id, enabled }: Listener) => {
+      if (!enabled) return "disabled";
+      if (workers === 0) return "the gateway is stopped";
+      const problems = unbound.filter((port) => port.id === id).map(unboundSentence);
+      return problems.length === 0 ? "listens" : problems.join("; ");
+    };
+    const listeners = [...changes.config.listeners.values()].map((listener) => {
+      const { name: own, protocol, address, port } = listener;
+      return { name: own, protocol, address, port, state: stateOf(listener) };
+    });
+    return { listeners, revision: changes.revision };
   }
 
   /** The new list of the settings. */

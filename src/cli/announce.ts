@@ -1,7 +1,8 @@
 // Announces that the gateway serves, and where: a few lines on standard output and one log event; knows only its parameters.
 import type { FirstAdmin } from "../auth/first-admin.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import type { Log } from "../log.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
+import { firstSteps } from "./first-steps.ts";
 import { formatAddress } from "./flags.ts";
 
 export interface Announcement {
@@ -9,19 +10,26 @@ export interface Announcement {
   readonly dataDir: string;
   /** URL of the management API. */
   readonly management: string;
-  readonly config: GatewayConfig;
+  readonly control: Pick<ControlPlane, "changes" | "rolloutStatus">;
   readonly workers: number;
 }
 
 export function announce(announcement: Announcement, log: Log): void {
-  const { version, dataDir, management, config, workers } = announcement;
+  const { version, dataDir, management, control, workers } = announcement;
+  const { config } = control.changes;
+  const { unbound = [] } = control.rolloutStatus();
   const docs = `${management}/docs`;
-  const listeners = [...config.listeners.values()]
-    .filter((listener) => listener.enabled)
-    .map(
-      ({ protocol, address, port }) =>
-        `${protocol}://${formatAddress({ hostname: address, port })}`,
-    );
+  const isUnbound = (id: string) =>
+    unbound.some((port) => port.id === id && port.transport === "tcp");
+  const served = [...config.listeners.values()].filter(
+    ({ id, enabled }) => enabled && !isUnbound(id),
+  );
+  const listeners = served.map(
+    ({ protocol, address, port }) => `${protocol}://${formatAddress({ hostname: address, port })}`,
+  );
+  // Set by `make run`.
+  if (process.env["SLUICE_FIRST_STEPS"] === "1")
+    process.stdout.write(firstSteps(management, served));
   if (!process.stdout.isTTY) {
     log.info("serving", { version, data_dir: dataDir, management, docs, listeners, workers });
     return;

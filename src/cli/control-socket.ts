@@ -18,7 +18,7 @@ import { DATABASE } from "../store/store.ts";
 /** Operations of commands. */
 export type LocalOperations = Pick<
   Recovery,
-  "resetPassword" | "issueToken" | "resetNetworks" | "rotateKey" | "readLocalCa"
+  "resetPassword" | "issueToken" | "resetNetworks" | "rotateKey" | "readLocalCa" | "changeListener"
 >;
 export type LocalOperation = keyof LocalOperations;
 /** Operations of a running gateway only. */
@@ -38,6 +38,18 @@ const resetInput = t.Object(
 const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
 const networksInput = t.Object(
   { allow: t.Array(t.String({ maxLength: 64 }), { maxItems: 100 }) },
+  { additionalProperties: false },
+);
+const listenerInput = t.Object(
+  {
+    name: t.Union([t.String({ maxLength: 1000 }), t.Null()]),
+    change: t.Union([
+      t.Partial(t.Object({ address: t.String(), port: t.Integer(), enabled: t.Boolean() }), {
+        additionalProperties: false,
+      }),
+      t.Null(),
+    ]),
+  },
   { additionalProperties: false },
 );
 const rotateInput = t.Object(
@@ -125,7 +137,7 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
     };
   } catch (error) {
     log.warn(
-      "the control socket is missing: reset-password, reset-admin-networks, rotate-key and token require a stopped gateway",
+      "the control socket is missing: reset-password, reset-admin-networks, listeners, rotate-key and token require a stopped gateway",
       {
         path,
         error,
@@ -153,6 +165,8 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
         return Response.json(await operations.issueToken(decode(tokenInput, body)));
       case "/resetNetworks":
         return Response.json(await operations.resetNetworks(decode(networksInput, body)));
+      case "/changeListener":
+        return Response.json(await operations.changeListener(decode(listenerInput, body)));
       case "/readLocalCa":
         return Response.json(await operations.readLocalCa());
       case "/rotateKey":

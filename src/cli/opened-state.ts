@@ -226,7 +226,7 @@ function warnAboutIgnoredFlags(given: ServeOptions, config: GatewayConfig, log: 
     if (same) continue;
     const stored = listeners.map(({ address, port }) => formatAddress({ hostname: address, port }));
     log.warn(
-      `--${protocol} ${formatAddress(wanted)} is ignored: since the first start the database holds the listeners; change them with the management API`,
+      `--${protocol} ${formatAddress(wanted)} is ignored: since the first start the database holds the listeners; change them with \`sluice listeners set\` or the management API`,
       { stored },
     );
   }

@@ -87,9 +87,10 @@ export class RunningGateway {
 
   /** Starts the background tasks. */
   async begin(): Promise<void> {
-    const { control, log, options, follow, store, secretKey } = this.#parts;
+    const { control, pool, log, options, follow, store, secretKey } = this.#parts;
     this.#file = await follow();
     this.#beginWork();
+    pool.unbound.watch(() => control.changes.bindFreePorts());
     // Steering that led connections to this process would otherwise persist for its workers and for the next process.
     if (options.takeOver)
       this.#settled = setTimeout(() => createSteering()?.forget(), SETTLED_MS).unref();

@@ -1,13 +1,16 @@
-// What all workers get at the start, and the trial of stored plugins before them; starts no worker.
+// What all workers get at the start, and what is tried before them: ports, and stored plugins; starts no worker.
 import { join } from "node:path";
+import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { absentPlan } from "../plugin-directory/absent.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { findRefused, trialOptions, untriedPlans } from "../supervisor/plugin-trial.ts";
-import type { OpenedState } from "./opened-state.ts";
+import { failingPorts } from "../supervisor/port-probe.ts";
+import type { UnboundPorts } from "../supervisor/unbound-ports.ts";
+import { type OpenedState, openState } from "./opened-state.ts";
 import type { ServeOptions } from "./serve.ts";
-import { StartError } from "./start-error.ts";
+import { refuse, StartError } from "./start-error.ts";
 
 /** Keys of the workers, from the secret key. */
 export const workerKeys = (box: OpenedState["box"]) => ({
@@ -30,6 +33,26 @@ export function workerStart({ store, box, stored }: OpenedState, options: ServeO
   };
 }
 
+/** The state that the workers are to serve. */
+export async function openTried(parts: TrialParts, clock: Clock): Promise<OpenedState> {
+  const state = await openState(parts.options, { ...parts, clock });
+  // The former process holds its ports, and shares them.
+  if (parts.isAlone) await tryPorts(state, parts.unbound);
+  return await withTriedPlugins(state, parts);
+}
+
+/**
+ * A later start serves without the ports that are taken, so that the management API can change them. The first one has stored
+ * nothing: the next is free to choose others.
+ */
+async function tryPorts(
+  { store, current: { snapshot } }: OpenedState,
+  unbound: UnboundPorts,
+): Promise<void> {
+  if (store.isEmpty()) refuse((await failingPorts(null, snapshot)).map(({ issue }) => issue));
+  else await unbound.begin(snapshot);
+}
+
 interface TrialParts {
   readonly options: ServeOptions;
   readonly plugins: PluginCatalogue;
@@ -37,13 +60,16 @@ interface TrialParts {
   /** Entry of a worker. */
   readonly url: URL;
   readonly log: Log;
+  readonly unbound: UnboundPorts;
+  /** Whether no other process serves the data directory, and its ports. */
+  readonly isAlone: boolean;
 }
 
 /**
  * The state with instances that reject in place of those that cannot be created: a file may have changed while the gateway was
  * stopped, and one that loops would end each worker. A process that takes over refuses to start instead: the one before it goes on.
  */
-export async function withTriedPlugins(
+async function withTriedPlugins(
   state: OpenedState,
   { options, plugins, pluginDirectory, url, log }: TrialParts,
 ): Promise<OpenedState> {

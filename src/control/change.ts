@@ -14,6 +14,7 @@ import {
   warningsOf,
 } from "../snapshot/compile.ts";
 import { RegexChecker } from "../snapshot/regex-thread.ts";
+import { unboundText } from "../model/unbound-port.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { auditSteps } from "./audit-entry.ts";
 import {
@@ -90,11 +91,23 @@ export class Changes extends ChangeListeners {
     return this.#current.snapshot.revision;
   }
 
+  /** The ports that the gateway cannot listen on at present, in a sentence without addresses; null: none. */
+  get unbound(): string | null {
+    const { unbound = [] } = this.#options.rollout.status();
+    return unbound.length === 0 ? null : unboundText(unbound);
+  }
+
+  /** Without one of its ports this node does not count as serving what is stored. */
+  override get isSettled(): boolean {
+    return super.isSettled && this.unbound === null;
+  }
+
   /** Likely mistakes that are valid, one sentence each. */
   warnings(): readonly string[] {
     const problem = this.#options.store.problem?.() ?? this.#storeProblem;
     const stored = problem === null ? [] : [`changes cannot be stored: ${problem}`];
-    return [...stored, ...warningsOf(this.#current).values()];
+    const ports = this.unbound === null ? [] : [this.unbound];
+    return [...stored, ...ports, ...warningsOf(this.#current).values()];
   }
 
   /**
@@ -158,8 +171,17 @@ export class Changes extends ChangeListeners {
   async #rekey(): Promise<void> {
     if (!this.#isRekeyed) return;
     const snapshot = rekeyed(this.#current.snapshot);
-    this.#isRekeyed = !(await this.during(() => rollOut(snapshot, this.#options)));
+    const failure = "not all workers have what is derived from the new secret key";
+    this.#isRekeyed = !(await this.during(() => rollOut(snapshot, failure, this.#options)));
     if (!this.#isRekeyed) this.#current = { ...this.#current, snapshot };
+  }
+
+  /** Makes the workers listen on ports that were taken before, as far as they are free now; between two changes. */
+  bindFreePorts(): Promise<boolean> {
+    const failure = "not all workers listen on ports that are free now";
+    return this.turns.runOpen(() =>
+      this.during(() => rollOut(this.#current.snapshot, failure, this.#options)),
+    );
   }
 
   async #record<T>(decide: () => RecordedFacts<T>, by: Actor | undefined): Promise<T> {

@@ -133,9 +133,10 @@ export function rekeyed(snapshot: Snapshot): Snapshot {
   return { ...snapshot, services: new Map(services) };
 }
 
-/** Whether all workers serve it, also with the revision that they serve; never rejects. */
+/** Whether all workers serve it, also with the revision that they serve; never rejects. `failure`: for the log. */
 export async function rollOut(
   snapshot: Snapshot,
+  failure: string,
   { rollout, log }: Pick<ChangesOptions, "rollout" | "log">,
 ): Promise<boolean> {
   try {
@@ -144,7 +145,7 @@ export async function rollOut(
     await rollout.activate(snapshot.revision);
     return true;
   } catch (error) {
-    log.error("not all workers have what is derived from the new secret key", { error });
+    log.error(failure, { error });
     return false;
   }
 }

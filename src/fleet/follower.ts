@@ -91,7 +91,7 @@ export class Follower {
   async begin(parts: FollowerParts, isReachable = true): Promise<void> {
     this.#parts = parts;
     if (!isReachable) this.#missedBeats = MISSED_BEATS;
-    this.#served = this.stored;
+    if (parts.changes.isSettled) this.#served = this.stored;
     parts.changes.onServed(() => {
       activationFailPoint();
       this.#report();
@@ -113,9 +113,9 @@ export class Follower {
   requireOpen(): void {
     if (this.#isSuspended) throw unavailable("this node is being replaced");
     this.requireConnected();
-    const { error } = this;
-    if (error !== "")
-      throw unavailable(`${error}; nothing was changed: send changes to another node`);
+    const { reason } = this.#obstacle;
+    if (reason !== null)
+      throw unavailable(`${reason.message}; nothing was changed: send changes to another node`);
   }
 
   /** Throws a 503 while this node is cut off. */
@@ -139,15 +139,16 @@ export class Follower {
     if (this.isCutOff) return "cut_off";
     if (this.#isLeaving) return "leaving";
     if (this.#obstacle.reason !== null) return this.#obstacle.reason.state;
+    if (this.#parts?.changes.unbound != null) return "refused";
     // Without an answer of the database this node is as far as it can know.
     if (this.#isJoining && this.isConnected) return "joining";
     if (this.#options.isDrained()) return "draining";
     return this.#served < this.#end.position ? "lagging" : "serving";
   }
 
-  /** Why this node cannot serve the next change; empty: it can. */
+  /** Why this node cannot serve the next change, or not all of the last one; empty: it can. */
   get error(): string {
-    return this.#obstacle.reason?.message ?? "";
+    return this.#obstacle.reason?.message ?? this.#parts?.changes.unbound ?? "";
   }
 
   /** Position of the last entry in this node's database. */

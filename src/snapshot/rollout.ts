@@ -1,5 +1,6 @@
 // The rollout of versions and its observers; knows no worker and no change.
 import type { Issue } from "../model/error.ts";
+import type { UnboundPort } from "../model/unbound-port.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /** Rolls versions out to the workers. */
@@ -24,6 +25,8 @@ export interface RolloutStatus {
   /** Number of workers that serve the current revision. */
   readonly ready: number;
   readonly revision: number;
+  /** Ports that the gateway serves without; absent: none. */
+  readonly unbound?: readonly UnboundPort[];
 }
 
 /** Two versions, one after the other. */

@@ -123,6 +123,8 @@ export interface ListenerPlan {
   readonly listener: Listener;
   /** PEM chain and key of the default certificate; null for plain listeners. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
+  /** Whether this machine cannot listen on its port at present. Absent: it can. */
+  readonly isUnbound?: boolean;
 }
 
 /**

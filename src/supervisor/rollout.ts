@@ -7,7 +7,6 @@ import { PIECE_OBJECTS, sizeOf } from "../snapshot/pieces.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { tryPlugins, untriedPlans } from "./plugin-trial.ts";
-import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 import type { WorkerSlot } from "./worker-slot.ts";
 import { NoAnswer } from "./worker-thread.ts";
@@ -24,10 +23,10 @@ class PoolRollout implements Rollout {
     this.#pool = pool;
   }
 
-  async prepare(next: Snapshot): Promise<readonly Issue[]> {
-    const taken = await probeNewPorts(this.#pool.active, next);
+  async prepare(whole: Snapshot): Promise<readonly Issue[]> {
+    const { active, consumers, routes, unbound } = this.#pool;
+    const { issues: taken, snapshot: next } = await unbound.admit(active, whole);
     if (taken.length > 0) return taken;
-    const { active, consumers, routes } = this.#pool;
     // The plugin may hang each worker as soon as it serves, so that none could agree; activation replaces those that are not ready.
     const isUrgent = disablesOnly(active, next);
     // A slot without a thread starts with the version that is active by then.
@@ -62,6 +61,7 @@ class PoolRollout implements Rollout {
     if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
     this.#pool.endRemoved(next);
     this.#pool.active = next;
+    this.#pool.unbound.commit();
     this.#pool.consumers.commit();
     this.#pool.routes.commit();
     this.#next = null;
@@ -75,6 +75,7 @@ class PoolRollout implements Rollout {
 
   async discard(revision: number): Promise<void> {
     this.#next = null;
+    this.#pool.unbound.rollback();
     this.#pool.consumers.rollback();
     this.#pool.routes.rollback();
     this.#pool.retain(this.#pool.active.plugins);
@@ -84,7 +85,9 @@ class PoolRollout implements Rollout {
 
   status() {
     const { slots, active } = this.#pool;
+    const unbound = this.#pool.unbound.list();
     return {
+      ...(unbound.length === 0 ? {} : { unbound }),
       workers: slots.length,
       ready: slots.filter((slot) => slot.servedRevision === active.revision).length,
       revision: active.revision,

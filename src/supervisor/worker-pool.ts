@@ -26,6 +26,7 @@ import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
 import { type PluginTrialOptions, trialOptions } from "./plugin-trial.ts";
 import { PluginFeeds, type PluginFeedsOptions } from "./plugin-feeds.ts";
 import { forgetPlace, type Place, placesFor, type RetiringWorker } from "./retiring-worker.ts";
+import { UnboundPorts } from "./unbound-ports.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
@@ -78,6 +79,8 @@ export interface WorkerPoolOptions {
   readonly log: Log;
   /** The first version that the workers serve. */
   readonly snapshot: Snapshot;
+  /** Ports that it is served without. Default: none. */
+  readonly unbound?: UnboundPorts;
   readonly times?: Partial<SupervisorTimes>;
 }
 
@@ -87,6 +90,8 @@ export class WorkerPool {
   /** Those of the active version and of the one being prepared. */
   readonly consumers = new ConsumerStore();
   readonly routes = new RouteStore();
+  /** Ports that the active version is served without. */
+  readonly unbound: UnboundPorts;
   /** Stores of plugin instances. */
   readonly caches: PluginCaches;
   readonly #feeds: PluginFeeds;
@@ -105,7 +110,8 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions;
 
   constructor(options: WorkerPoolOptions) {
-    this.#active = options.snapshot;
+    this.unbound = options.unbound ?? new UnboundPorts(options);
+    this.#active = this.unbound.bound(options.snapshot);
     this.consumers.write(null, options.snapshot);
     this.consumers.commit();
     this.#requests = options.requests ?? null;
@@ -300,6 +306,7 @@ export class WorkerPool {
    */
   async drain(timeoutMs: number, { lingerMs = 0 } = {}): Promise<number> {
     clearInterval(this.#watch);
+    this.unbound.stop();
     // Another process may fetch the same from now on; requests in flight go on with what there is.
     this.#feeds.close();
     const drain = { timeoutMs, lingerMs };

@@ -90,6 +90,33 @@ test("a node that cannot listen where the others do says so, and comes back when
   expect(await settled(nodes)).toEqual(["behind it", "with it"]);
 });
 
+test("a node that starts without one of its ports serves the rest, says so, and counts as refused until it has the port", async () => {
+  const { nodes } = await startFleet(2);
+  const [first, second] = nodes as [Gateway, Gateway];
+  const port = quietPort();
+  const listener = { name: "late", address: "127.0.0.1", port, enabled: false };
+  expect((await send(first, "POST", ["/api/v1/listeners", listener])).nodes).toBe("2/2");
+  // Another program, so that no node is in the way of the other.
+  await second.stop();
+  await eventually(async () => (await first.ok("GET", "/api/v1/nodes")).length === 1);
+  await send(first, "PATCH", ["/api/v1/listeners/late", { enabled: true }]);
+  // The directory stays.
+  await first.kill9();
+  const holder = Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  cleanups.push(() => holder.stop(true));
+  await first.start();
+  const { state, error } = await first.ok("GET", "/api/v1/nodes/n1");
+  expect([state, error]).toEqual([
+    "refused",
+    `listener "late" does not listen on port ${port}: address already in use`,
+  ]);
+  const reply = await create(first, "meanwhile");
+  expect([reply.status, reply.missing]).toEqual([200, "n1;refused"]);
+  holder.stop(true);
+  await eventually(async () => (await statesOn(first)).every(isServing));
+  expect((await create(first, "with it")).nodes).toBe("1/1");
+});
+
 test("a node that may not write a file of the others says so, and serves what it has", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-logs-"));
   cleanups.push(() => rmSync(directory, { recursive: true, force: true }));

@@ -259,8 +259,8 @@ export class Gateway implements Reporter {
         if (serving === undefined) return false;
         this.admin = String(serving["management"]);
         const ready = await fetch(`${this.admin}/readyz`, { tls });
-        // A node of a fleet that drains serves.
-        return ready.status === 200 || (await ready.text()).includes("draining:");
+        // A node of a fleet that drains serves, and so does a gateway without one of its ports.
+        return ready.status === 200 || /draining:|does not listen/.test(await ready.text());
       },
       { deadlineMs },
     ).catch((error) => {

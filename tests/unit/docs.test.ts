@@ -148,13 +148,3 @@ test("badges say what package.json says, and the README shows them all", () => {
     expect(text).toContain(`(docs/images/badges/${name})`);
   }
 });
-
-test("the first steps that `make run` prints use the ports of its flags", async () => {
-  const steps = async (...words: string[]) =>
-    await Bun.$`scripts/first-steps.sh ${words}`.cwd(root).text();
-  expect(await steps()).toContain("curl -i http://127.0.0.1:8080/");
-  const moved = await steps("--http", "0.0.0.0:81", "--https=[::]:82", "--admin", "127.0.0.1:83");
-  expect(moved).toContain("curl http://127.0.0.1:83/api/v1/services");
-  expect(moved).toContain("http://127.0.0.1:81 and https://127.0.0.1:82.");
-  expect(moved).not.toMatch(/:(8080|8443|9080)\b/);
-});

@@ -36,7 +36,7 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       description: {
         summary: "Check whether every worker serves the current configuration",
         description:
-          "503 on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.",
+          "503 while a port of the configuration cannot be bound, and on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.",
         tags,
         responses: plainResponses(
           "Ready",
@@ -62,7 +62,7 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
 
 function readiness({ control }: StatusSource) {
   const { workers, ready } = control.rolloutStatus();
-  const { revision } = control.changes;
+  const { revision, unbound } = control.changes;
   const problem = control.cutOff.readyProblem();
   if (problem !== null) throw new ApiError(503, problem);
   if (ready < workers || workers === 0)
@@ -72,11 +72,12 @@ function readiness({ control }: StatusSource) {
     );
   const reason = control.fleet?.notReady() ?? null;
   if (reason !== null) throw new ApiError(503, reason);
+  if (unbound !== null) throw new ApiError(503, unbound);
   return { status: "ready", revision, workers };
 }
 
 function status({ control, clock, version, startedAt }: StatusSource) {
-  const { workers, ready } = control.rolloutStatus();
+  const { workers, ready, unbound = [] } = control.rolloutStatus();
   const { sso } = control.changes.config;
   return {
     name: "sluice",
@@ -91,6 +92,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     management_access: control.adminNetworks.state(),
     workers,
     workers_ready: ready,
+    unbound_ports: unbound,
     warnings: [
       ...control.notices,
       ...control.adminNetworks.warnings(),

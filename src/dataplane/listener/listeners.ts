@@ -268,7 +268,7 @@ export class Listeners {
   #bindingsOf(version: ListenerVersion): readonly Binding[] {
     const bindings: Binding[] = [];
     for (const [key, [plan]] of listenersByPort(version.listeners.values())) {
-      if (plan === undefined) continue;
+      if (plan === undefined || plan.isUnbound === true) continue;
       const isOwn = this.#ownsSockets(plan, version);
       bindings.push({ key, plan, carrier: isOwn ? "socket" : "bun" });
       if (isOwn && plan.listener.http3 && plan.tls !== null)

@@ -27,6 +27,7 @@ test("/api/v1/admin/status is public without secrets", async () => {
     authentication: "disabled",
     setup_required: true,
     sso_enabled: false,
+    unbound_ports: [],
     uptime_seconds: expect.any(Number),
     revision: 1,
     read_only: false,

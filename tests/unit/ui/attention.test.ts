@@ -8,6 +8,7 @@ import {
 const NOW = Date.parse("2026-05-01T00:00:00Z");
 const none: AttentionFacts = {
   warnings: [],
+  unbound: [],
   certificates: [],
   accounts: [],
   targets: [],
@@ -91,6 +92,29 @@ test("targets are grouped by their error, whatever their address", () => {
   expect(titles({ targets, services })).toEqual([
     "2 targets of service web unhealthy",
     "2 targets of 2 services unhealthy",
+  ]);
+});
+
+test("ports that are not bound are one entry each for listeners and stream routes, first of all", () => {
+  const port = (object: "listener" | "stream_route", name: string, number: number) =>
+    ({ object, id: name, name, transport: "tcp", port: number, reason: "taken" }) as const;
+  const groups = attentionGroups({
+    ...none,
+    warnings: ['listener "web" does not listen on port 80: taken; stream route "db" does not …'],
+    unbound: [
+      port("listener", "web", 80),
+      port("stream_route", "db", 1),
+      port("stream_route", "db", 2),
+    ],
+    targets: [target("s", 1, "refused")],
+  });
+  expect(groups.map(({ title, tone }) => [tone, title])).toEqual([
+    ["bad", "1 listener does not listen on 1 port"],
+    ["bad", "1 stream route does not listen on 2 ports"],
+    ["bad", "1 target of service s unhealthy"],
+  ]);
+  expect(groups[0]?.items).toEqual([
+    { label: "web", href: "/ui/listeners/web", detail: "port 80: taken", at: null },
   ]);
 });
 

@@ -1,5 +1,5 @@
 // What needs attention, grouped by cause, each with the action that resolves it; renders nothing.
-import type { Read, Role } from "../../api/resources.ts";
+import type { Read, Role, Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { adviceFor } from "../certificates/certificate-advice.ts";
 
@@ -32,6 +32,8 @@ export interface AttentionGroup {
 export interface AttentionFacts {
   /** Of the status: one sentence each. */
   readonly warnings: readonly string[];
+  /** Ports that the gateway does not listen on, which the warnings name too. */
+  readonly unbound: Schemas["Status"]["unbound_ports"];
   readonly certificates: readonly Certificate[];
   readonly accounts: readonly Account[];
   readonly targets: readonly Target[];
@@ -43,7 +45,8 @@ export interface AttentionFacts {
 
 /** Groups by cause; those that hurt traffic first. */
 export function attentionGroups(facts: AttentionFacts): readonly AttentionGroup[] {
-  const all = [...certificateGroups(facts), ...targetGroups(facts), ...warningGroups(facts)];
+  const traffic = [...portGroups(facts), ...certificateGroups(facts), ...targetGroups(facts)];
+  const all = [...traffic, ...warningGroups(facts)];
   return all.toSorted((a, b) => Number(a.tone === "warn") - Number(b.tone === "warn"));
 }
 
@@ -128,6 +131,29 @@ const link = (label: string, href: string, needs: Role = "viewer"): AttentionAct
   needs,
 });
 
+/** One for listeners, one for stream routes. */
+function portGroups({ unbound }: AttentionFacts): AttentionGroup[] {
+  return [...Map.groupBy(unbound, ({ object }) => object)].map(([object, ports]) => {
+    const [word, page] =
+      object === "listener"
+        ? (["listener", "listeners"] as const)
+        : (["stream route", "stream-routes"] as const);
+    const count = new Set(ports.map(({ id }) => id)).size;
+    return {
+      title: `${counted(count, word)} ${count === 1 ? "does" : "do"} not listen on ${counted(ports.length, "port")}`,
+      tone: "bad",
+      advice: "Free the port, or choose another one. The gateway tries again automatically.",
+      items: ports.map(({ id, name, transport, port, reason }) => ({
+        label: name,
+        href: pagePath(page, id),
+        detail: `${transport === "udp" ? "UDP port" : "port"} ${port}: ${reason}`,
+        at: null,
+      })),
+      action: link(`Show the ${word}s`, pagePath(page)),
+    };
+  });
+}
+
 function targetGroups({ targets, services }: AttentionFacts): AttentionGroup[] {
   const down = targets.filter(({ health: { state } }) => ["failing", "unhealthy"].includes(state));
   const groups = Map.groupBy(down, ({ health }) => unnamed(health.last_error ?? health.state));
@@ -162,9 +188,13 @@ const remedies: readonly (readonly [RegExp, AttentionAction])[] = [
   [/^route "/, link("Show the routes", pagePath("routes"))],
 ];
 
-/** Certificates have groups of their own. */
-function warningGroups({ warnings }: AttentionFacts): AttentionGroup[] {
-  const others = warnings.filter((warning) => !warning.startsWith('certificate "'));
+/** Certificates and ports have groups of their own. */
+function warningGroups({ warnings, unbound }: AttentionFacts): AttentionGroup[] {
+  const others = warnings.filter(
+    (warning) =>
+      !warning.startsWith('certificate "') &&
+      (unbound.length === 0 || !warning.includes('" does not listen on ')),
+  );
   return [...Map.groupBy(others, unnamed).values()].map((group) => {
     const [first = ""] = group;
     const [, word = "", rest = ""] = /^(\w+) ".*?" (.*)$/.exec(first) ?? [];

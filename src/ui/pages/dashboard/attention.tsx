@@ -27,6 +27,7 @@ export function useAttention(): readonly AttentionGroup[] | undefined {
     return undefined;
   return attentionGroups({
     warnings: status.data?.warnings ?? [],
+    unbound: status.data?.unbound_ports ?? [],
     certificates: certificates.data ?? [],
     accounts: accounts.data ?? [],
     targets: targets.data ?? [],
@@ -42,7 +43,7 @@ export function Attention({ groups }: { readonly groups: readonly AttentionGroup
         <Group gap="xs" wrap="nowrap">
           <IconCircleCheck size={18} color="var(--mantine-color-teal-6)" aria-hidden="true" />
           <Text size="sm" c="dimmed">
-            No unhealthy targets, no failed or expiring certificates, no warnings.
+            No taken ports, no unhealthy targets, no failed or expiring certificates, no warnings.
           </Text>
         </Group>
       ) : (

@@ -3,6 +3,7 @@ import { Badge, Group, Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
+import { UnboundPorts } from "../../parts/unbound-ports.tsx";
 import { ListenerForm } from "./listener-form.tsx";
 
 export default resourcePage("listeners", ListenerList, ListenerForm);
@@ -18,10 +19,13 @@ function ListenerList() {
         {
           title: "Address",
           sortBy: ({ port }) => port,
-          render: ({ address, port }) => (
-            <Text size="sm" className="mono" component="span">
-              {address.includes(":") ? `[${address}]` : address}:{port}
-            </Text>
+          render: ({ id, address, port }) => (
+            <Group gap={6}>
+              <Text size="sm" className="mono" component="span">
+                {address.includes(":") ? `[${address}]` : address}:{port}
+              </Text>
+              <UnboundPorts id={id} />
+            </Group>
           ),
         },
         {

@@ -1,5 +1,5 @@
 // Stream routes: the list, and which form to open.
-import { Anchor, Text } from "@mantine/core";
+import { Anchor, Group, Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -7,6 +7,7 @@ import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
+import { UnboundPorts } from "../../parts/unbound-ports.tsx";
 import { StreamRouteForm } from "./stream-route-form.tsx";
 
 type StreamRoute = Schemas["StreamRoute"];
@@ -68,11 +69,14 @@ const tlsText: Readonly<Record<StreamRoute["tls_mode"], string>> = {
 };
 
 function ListenAddress({ route }: { readonly route: StreamRoute }) {
-  const { protocol, listen_address, listen_port, port_range, sni } = route;
+  const { id, protocol, listen_address, listen_port, port_range, sni } = route;
   return (
-    <Text size="sm" className="mono" component="span">
-      {protocol} {listen_address}:{listen_port ?? port_range}
-      {sni.length > 0 && ` (${sni.join(", ")})`}
-    </Text>
+    <Group gap={6}>
+      <Text size="sm" className="mono" component="span">
+        {protocol} {listen_address}:{listen_port ?? port_range}
+        {sni.length > 0 && ` (${sni.join(", ")})`}
+      </Text>
+      <UnboundPorts id={id} />
+    </Group>
   );
 }
