@@ -1,6 +1,6 @@
 // Since which format entries of the fleet's log can hold what: marks in the model say it, for values and plugins a line here.
 import type { Fact } from "../model/fact.ts";
-import { expressibleParts, formerParts, presentParts } from "../model/former-engines.ts";
+import { formerParts, needsPresentEngines, presentParts } from "../model/former-engines.ts";
 import {
   type CollectionName,
   collectionNames,
@@ -107,7 +107,6 @@ export const formatRules: FormatRules = {
       values: ["block-exploits"],
     },
     { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
-    { since: 9, in: "listeners", field: "engine", values: ["sluice"] },
     { since: 9, in: "listeners", field: "max_header_bytes", above: 16_384 },
   ],
 };
@@ -135,8 +134,8 @@ export function formatNeed(
 ): FormatNeed {
   const needs = new Map<string, number>();
   for (const { kind } of facts) needs.set(kind.replaceAll("_", " "), rules.facts[kind]);
-  const given = expressibleParts(change);
-  for (const part of rules.parts) if (isUsed(part, given)) needs.set(nameOf(part), part.since);
+  for (const part of rules.parts) if (isUsed(part, change)) needs.set(nameOf(part), part.since);
+  if (needsPresentEngines(change)) needs.set("listeners.engine", PRESENT_ENGINES);
   const newer = [...needs].filter(([, since]) => since > 1);
   return {
     format: Math.max(1, ...newer.map(([, since]) => since)),
@@ -156,8 +155,7 @@ const FIRST_ENGINES = 4;
 
 /** Without the fields that nodes of `format` do not know: they have the values that stand for their absence. */
 export const withoutNewer = (change: ChangedParts, format: number, rules = formatRules) => {
-  const given = format < PRESENT_ENGINES ? expressibleParts(change) : change;
-  const known = rewritten(given, { format, rules }, () => undefined);
+  const known = rewritten(change, { format, rules }, () => undefined);
   return format >= FIRST_ENGINES && format < PRESENT_ENGINES ? formerParts(known) : known;
 };
 

@@ -1,29 +1,15 @@
 // The engines of listeners in versions that had `standard`, `full` and both at once, and what is said of them today; knows no schema.
 import type { ConfigChange } from "./gateway-config.ts";
-import { socketField } from "./listener-rules.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The listener as it is stored today: `full`, both engines, and what Bun.serve cannot do are `sluice`, everything else `bun`. */
+/** The listener as it is stored today: `sluice` serves what all former engines did, and is the default. */
 export function withPresentEngine(listener: Members): Members {
   const { shared_engines: hadBoth, ...present } = listener;
-  const { engine = "standard" } = present;
+  const { engine } = present;
   if (engine !== "standard" && engine !== "full" && hadBoth === undefined) return listener;
-  if (present["engine"] === undefined && hadBoth === undefined) return listener;
-  const field = socketField({ ...NO_RESTRICTION, ...present } as Restrictions);
-  const isOwn = engine !== "standard" || hadBoth === true || field !== null;
-  return { ...present, engine: isOwn ? "sluice" : "bun" };
+  return { ...present, engine: "sluice" };
 }
-
-type Restrictions = Parameters<typeof socketField>[0];
-
-const NO_RESTRICTION: Restrictions = {
-  client_auth: "none",
-  strict_sni: false,
-  proxy_protocol: false,
-  max_connections: 0,
-  max_connections_per_address: 0,
-};
 
 /** The route without what chose an engine for its hosts. */
 export function withoutExactResponses(route: Members): Members {
@@ -50,30 +36,18 @@ export const presentParts = (change: Parts, engine?: "standard"): Parts =>
   });
 
 /**
- * The change as such a version could have made it: what became `sluice` for a restriction of connections alone is `bun` again, with
- * which it had the same.
+ * Whether a change has listeners that such a version cannot serve: of Bun.serve by choice, or with HTTP/2 beside client certificates.
+ * All others are of its engine `standard`.
  */
-export const expressibleParts = (change: Parts): Parts =>
-  mapped(change, {
-    listeners: (listener) => (wasStandard(listener) ? { ...listener, engine: "bun" } : listener),
-  });
-
-function wasStandard(listener: Members): boolean {
-  const field = socketField({ ...NO_RESTRICTION, ...listener } as Restrictions);
-  const { engine, max_header_bytes: head, client_auth: clients, http2 } = listener;
-  if (engine !== "sluice" || field === null || (head as number) > 16_384) return false;
-  // It had no HTTP/2 with client certificates.
-  return clients === "none" || http2 === false;
-}
+export const needsPresentEngines = ({ listeners }: Parts): boolean =>
+  (listeners?.upserts ?? []).some(
+    ({ engine, client_auth: clients, http2 }) => engine === "bun" || (clients !== "none" && http2),
+  );
 
 /** The reverse of `presentParts`, for nodes of such a version. */
 export const formerParts = (change: Parts): Parts =>
   mapped(change, {
-    listeners: (listener) => ({
-      ...listener,
-      ...(listener["engine"] === "bun" ? { engine: "standard" } : {}),
-      shared_engines: false,
-    }),
+    listeners: (listener) => ({ ...listener, engine: "standard", shared_engines: false }),
     routes: (route) => ({ ...route, exact_responses: "off" }),
   });
 

@@ -29,7 +29,7 @@ function checkEngine(listener: Listener, report: Report): void {
   if (listener.max_header_bytes > 16_384)
     report(
       "max_header_bytes",
-      'must be at most 16384 with engine "bun": lower it, or keep "sluice"',
+      'must be at most 16384 with engine "bun": lower it (null is its default), or keep "sluice"',
     );
 }
 

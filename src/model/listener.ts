@@ -22,17 +22,7 @@ import {
 export const httpEngines = ["sluice", "bun"] as const;
 export type HttpEngine = (typeof httpEngines)[number];
 
-/** Of listeners that Bun.serve can serve. */
-const DEFAULT_ENGINE: HttpEngine = "bun";
-
-/** What Bun.serve can do, of which `socketField` names the first that it cannot. */
-const UNRESTRICTED = {
-  client_auth: ["none"],
-  strict_sni: [false],
-  proxy_protocol: [false],
-  max_connections: [0],
-  max_connections_per_address: [0],
-};
+const DEFAULT_ENGINE: HttpEngine = "sluice";
 
 const https = { protocol: ["https"] };
 const own = { engine: ["sluice"] };
@@ -121,15 +111,17 @@ export const listenerInput = t.Object(
       ...oneOf(httpEngines, {
         default: DEFAULT_ENGINE,
         description:
-          "HTTP engine. sluice: the gateway's own, with the least processor time, gRPC, trailers, exact lengths, every upgrade, names as sent, client certificates, PROXY protocol and limits of connections, which make it the default; bun: Bun.serve. A change binds the listener again",
+          "HTTP engine. sluice: the gateway's own, with the least processor time, gRPC, trailers, exact lengths, every upgrade, names as sent, client certificates, PROXY protocol and limits of connections; bun: Bun.serve. A change binds the listener again",
         form: {
           help: "Bun's has no gRPC and loses lengths, trailers and the case of names",
           options: { sluice: "Sluice: our own", bun: "Bun: Bun.serve" },
           group: "engine",
         },
       }),
-      [FORMER]: { full: '"full" is "sluice" now', standard: '"standard" is "bun" now' },
-      [DEFAULTS]: [{ unless: UNRESTRICTED, default: "sluice" }] satisfies DependentDefault[],
+      [FORMER]: {
+        full: '"full" is "sluice" now',
+        standard: '"standard" is "sluice" now, the default; "bun" is what it was',
+      },
     }),
     max_concurrent_streams: since(
       4,
@@ -277,18 +269,18 @@ export const listenerInput = t.Object(
       },
     }),
     max_header_bytes: {
-      ...integer(16_384, {
+      ...integer(32_768, {
         minimum: 1024,
         maximum: 262_144,
         description:
-          "Largest request head in bytes; above 16384 only with engine sluice, whose default is 32768",
+          "Largest request head in bytes; at most 16384 with engine bun, whose default that is",
         form: {
           title: "Maximum request head",
           help: "More than 16 KiB only with the engine sluice",
           group: "limits",
         },
       }),
-      [DEFAULTS]: [{ when: { engine: ["sluice"] }, default: 32_768 }] satisfies DependentDefault[],
+      [DEFAULTS]: [{ when: { engine: ["bun"] }, default: 16_384 }] satisfies DependentDefault[],
     },
     max_body_bytes: integer(0, {
       minimum: 0,

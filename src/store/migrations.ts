@@ -9,7 +9,7 @@ export const schemaVersion = (database: Database): number =>
 
 /** What a step to a schema version has changed that its users should know. */
 const noticesByVersion: Readonly<Record<number, string>> = {
-  12: 'listeners have the engines "sluice" and "bun" now: "full", both engines and what Bun.serve cannot do became "sluice", "standard" became "bun"; see docs/listeners.md',
+  12: 'listeners have the engines "sluice" and "bun" now: all former ones became "sluice", which serves what "standard", "full" and both together did and takes less processor time; "bun" is what "standard" was; see docs/listeners.md',
 };
 
 /** For users of a database that was at `before`. */

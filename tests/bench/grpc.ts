@@ -116,7 +116,6 @@ async function startOwn(
     workers: 1,
     core: PROXY_CORE,
   });
-  await sluice.api.send("PATCH", "/api/v1/listeners/https", { engine: "sluice" });
   const targets = [{ host: "127.0.0.1", port }];
   await sluice.api.send("POST", "/api/v1/services", { name: "target", protocol, targets });
   const route = { name: "all", service_id: "target", listener_ids: ["https"] };

@@ -1,10 +1,10 @@
 // `make bench`: compares Sluice with nginx, HAProxy and Caddy on this machine, prints the tables and writes the page.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 import { accessLogTable, accessLogToMarkdown, measureAccessLog } from "./access-log.ts";
-import { type Measurement, measureInTurn, verifyAnswers, warmUp } from "./measure.ts";
+import { type Measurement, measureInTurn, urlOf, verifyAnswers, warmUp } from "./measure.ts";
 import {
   type BenchOptions,
   parseOptions,
@@ -44,7 +44,8 @@ const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
   bare: undefined,
   before: undefined,
   sluice: undefined,
-  "own-engine": undefined,
+  "bun-engine": undefined,
+  trial: undefined,
 };
 
 async function startProxy(
@@ -62,10 +63,12 @@ async function startProxy(
       return startCaddy(input);
     case "bare":
       return startBare(input);
+    case "trial":
+      return startBare(input, { name, script: resolve(options.trial ?? "") });
     case "before":
       return await startSluiceProxy(input, [options.before ?? ""], "before");
     case "sluice":
-    case "own-engine":
+    case "bun-engine":
       return await startSluiceProxy(input, options.sluice, name);
   }
 }
@@ -82,11 +85,10 @@ async function startAll(input: PeerInput, options: BenchOptions, proxies: Runnin
     let proxy: RunningProxy | undefined;
     try {
       proxy = await startProxy(name, input, options);
-      const { httpPort } = proxy;
+      const url = urlOf(proxy, options.protocols[0] ?? "http", options.sizes[0] ?? "64B");
       await waitFor(`the first answer of ${name}`, 5_000, async () => {
-        return (await fetch(`http://127.0.0.1:${httpPort}/${options.sizes[0]}`)).ok
-          ? true
-          : undefined;
+        const answer = await fetch(url, { tls: { rejectUnauthorized: false } });
+        return answer.ok ? true : undefined;
       });
       await verifyAnswers(proxy, options);
       proxies.push(proxy);

@@ -64,7 +64,7 @@ export async function verifyAnswers(proxy: RunningProxy, options: BenchOptions):
   }
 }
 
-function urlOf(proxy: RunningProxy, protocol: Protocol, size: SizeName): string {
+export function urlOf(proxy: RunningProxy, protocol: Protocol, size: SizeName): string {
   if (protocol === "varied") return `http://127.0.0.1:${proxy.httpPort}/varied/${size}/`;
   return protocol === "http"
     ? `http://127.0.0.1:${proxy.httpPort}/${size}`

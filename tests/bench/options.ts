@@ -27,11 +27,12 @@ export const PROXIES = [
   "bare",
   "before",
   "sluice",
-  // Listeners of Sluice with `engine: "sluice"`.
-  "own-engine",
+  // Listeners of Sluice with `engine: "bun"`.
+  "bun-engine",
+  "trial",
 ] as const;
-/** Those of a full run: `before` needs an executable. */
-const COMPARED = PROXIES.filter((name) => name !== "before");
+/** Those of a full run: `before` and `trial` need a program. */
+const COMPARED = PROXIES.filter((name) => name !== "before" && name !== "trial");
 export type ProxyName = (typeof PROXIES)[number];
 
 const PARTS = [
@@ -59,6 +60,8 @@ export interface BenchOptions {
   readonly sluice: readonly string[];
   /** An executable of an earlier commit, which takes part as `before`; undefined: none. */
   readonly before: string | undefined;
+  /** A script that takes part as `trial`, with the arguments of bare-proxy.ts; undefined: none. */
+  readonly trial: string | undefined;
   /** Where the page is written; undefined prints only. */
   readonly out: string | undefined;
 }
@@ -77,6 +80,8 @@ export const USAGE = `make bench ARGS="..."
                          a run measures all otherwise, but for own-plugins (from a directory against built-in), which
                          needs many short rounds: --only own-plugins --seconds 1 --rounds 40
   --before FILE          an executable of an earlier commit that takes part as "before"
+  --trial FILE           a script with the arguments of bare-proxy.ts that takes part as "trial", such as a codec on Bun's
+                         sockets with nothing of Sluice: what the ground costs
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 
@@ -93,6 +98,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       proxies: { type: "string" },
       only: { type: "string" },
       before: { type: "string" },
+      trial: { type: "string" },
       source: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", default: false },
@@ -120,8 +126,12 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       Object.keys(PROTOCOLS) as Protocol[],
       quick ? ["http", "h2"] : undefined,
     ),
-    proxies: values.before === undefined ? proxies : [...proxies, "before"],
+    proxies: [
+      ...proxies,
+      ...(["before", "trial"] as const).filter((name) => values[name] !== undefined),
+    ],
     before: values.before,
+    trial: values.trial,
     only: values.only === undefined ? undefined : toList(values.only, PARTS, undefined)[0],
     sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],
     out: values.out ?? (isPartial ? undefined : "docs/benchmarks.md"),

@@ -101,18 +101,24 @@ https://:${httpsPort} {
 }
 
 /** No competitor: what Bun alone costs. */
-export function startBare(input: PeerInput): RunningProxy {
-  const { folder, httpPort, httpsPort } = prepare(input, "bare");
+const BARE = { name: "bare", script: join(import.meta.dir, "bare-proxy.ts") } as const;
+
+/** A script of a proxy on Bun; arguments: origin's port, port, port of TLS, certificate, key. */
+export function startBare(
+  input: PeerInput,
+  { name, script }: { readonly name: ProxyName; readonly script: string } = BARE,
+): RunningProxy {
+  const { folder, httpPort, httpsPort } = prepare(input, name);
   const { certificateFile, keyFile } = input.certificate;
   const ports = [input.originPort, httpPort, httpsPort].map(String);
-  const words = [join(import.meta.dir, "bare-proxy.ts"), ...ports, certificateFile, keyFile];
+  const words = [script, ...ports, certificateFile, keyFile];
   const program = startProgram({
     command: [process.execPath, ...words],
     core: PROXY_CORE,
     logFile: join(folder, "out.log"),
   });
-  const version = `a bare proxy on Bun ${Bun.version}`;
-  return { name: "bare", version, httpPort, httpsPort, program };
+  const version = `a ${name} proxy on Bun ${Bun.version}`;
+  return { name, version, httpPort, httpsPort, program };
 }
 
 function prepare(input: PeerInput, name: ProxyName) {

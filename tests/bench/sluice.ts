@@ -100,7 +100,7 @@ export class ManagementApi {
 export async function startSluiceProxy(
   input: PeerInput,
   command: readonly string[],
-  name: "sluice" | "before" | "own-engine" = "sluice",
+  name: "sluice" | "before" | "bun-engine" = "sluice",
 ): Promise<RunningProxy> {
   const dataDir = join(input.scratch, name);
   const sluice = await startSluice({ command, dataDir, workers: 1, core: PROXY_CORE });
@@ -111,7 +111,7 @@ export async function startSluiceProxy(
       service_id: serviceId,
       paths: ["/"],
     });
-    const ports = name === "own-engine" ? await addOwnEngine(sluice.api) : sluice.ports;
+    const ports = name === "bun-engine" ? await addBunEngine(sluice.api) : sluice.ports;
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
     return {
       name,
@@ -126,12 +126,12 @@ export async function startSluiceProxy(
   }
 }
 
-/** Listeners with the gateway's own engine. */
-async function addOwnEngine(api: ManagementApi): Promise<Pick<SluicePorts, "http" | "https">> {
+/** Listeners that Bun.serve serves. */
+async function addBunEngine(api: ManagementApi): Promise<Pick<SluicePorts, "http" | "https">> {
   const ports = { http: freePort(), https: freePort() };
   for (const protocol of ["http", "https"] as const) {
-    const own = { name: `own-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
-    await api.send("POST", "/api/v1/listeners", { ...own, protocol, engine: "sluice" });
+    const bun = { name: `bun-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
+    await api.send("POST", "/api/v1/listeners", { ...bun, protocol, engine: "bun" });
   }
   return ports;
 }

@@ -7,8 +7,6 @@ interface Target {
   readonly protocol: Protocol;
   readonly size: SizeName;
   readonly peer: ProxyName;
-  /** Whose figure it is; default: `sluice`. */
-  readonly of?: ProxyName;
   /** What is compared; default: processor time per request. */
   readonly figure?: "p99Ms";
   /** Sluice as a multiple of the peer, the median over the rounds. */
@@ -26,25 +24,24 @@ const againstBare = (["http", "h2"] as const).flatMap((protocol) =>
 /** What heads that differ may cost of a bound for equal ones: no cache of repeated heads may reach it. */
 const VARIED_AT_MOST = 1.2;
 
-/** The engine on Bun's sockets, without Bun's HTTP. */
-const ofOwnEngine = Object.entries({
+const againstNginx = Object.entries({
   http: { "64B": 1.1, "10KB": 1.1, "100KB": 0.65, "1MB": 0.5 },
   tls: { "64B": 1.15, "10KB": 1.1, "100KB": 0.8, "1MB": 0.6 },
   h2: { "64B": 1.15, "10KB": 1, "100KB": 0.65, "1MB": 0.7 },
 }).flatMap(([protocol, bounds]) =>
   Object.entries(bounds).flatMap(([size, atMost]) => [
-    ...ownTargets({ protocol: protocol as Protocol, size: size as SizeName }, atMost),
+    ...withLatency({ protocol: protocol as Protocol, size: size as SizeName }, atMost),
     ...(protocol === "http"
-      ? ownTargets({ protocol: "varied", size: size as SizeName }, atMost * VARIED_AT_MOST)
+      ? withLatency({ protocol: "varied", size: size as SizeName }, atMost * VARIED_AT_MOST)
       : []),
   ]),
 );
 
-function ownTargets(
+function withLatency(
   what: { readonly protocol: Protocol; readonly size: SizeName },
   atMost: number,
 ): Target[] {
-  const compared = { ...what, of: "own-engine", peer: "nginx" } as const;
+  const compared = { ...what, peer: "nginx" } as const;
   return [
     { ...compared, atMost },
     { ...compared, figure: "p99Ms", atMost: 1.3 },
@@ -52,16 +49,10 @@ function ownTargets(
 }
 
 export const TARGETS: readonly Target[] = [
-  { protocol: "http", size: "64B", peer: "nginx", atMost: 1.5 },
-  { protocol: "http", size: "10KB", peer: "nginx", atMost: 1.25 },
+  ...againstNginx,
   { protocol: "http", size: "20KB", peer: "nginx", atMost: 1.25 },
-  { protocol: "http", size: "100KB", peer: "nginx", atMost: 0.65 },
-  { protocol: "http", size: "1MB", peer: "nginx", atMost: 0.55 },
   { protocol: "http", size: "64B", peer: "caddy", atMost: 0.5 },
   { protocol: "http", size: "100KB", peer: "haproxy", atMost: 1.2 },
-  { protocol: "h2", size: "64B", peer: "nginx", atMost: 1.4 },
-  { protocol: "h2", size: "100KB", peer: "nginx", atMost: 0.6 },
-  ...ofOwnEngine,
   ...againstBare,
 ];
 
@@ -93,12 +84,11 @@ export interface Verdict {
 /** Compares a run with every target; one that the run did not cover, or covered with errors, is "not measured". */
 export function judge(measurements: readonly Measurement[]): Verdict[] {
   return TARGETS.map((target) => {
-    const { of = "sluice" } = target;
-    const ours = find(measurements, target, of);
+    const ours = find(measurements, target, "sluice");
     const theirs = find(measurements, target, target.peer);
     const figure = target.figure === "p99Ms" ? "99th percentile of latency" : "CPU per request";
     const words = {
-      target: `${figure}${of === "sluice" ? "" : ` of ${of}`} against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
+      target: `${figure} against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
       atMost: `${Number(target.atMost.toFixed(2))}x`,
     };
     if (!ours || !theirs || ours.errors + theirs.errors > 0)

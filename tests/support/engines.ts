@@ -15,7 +15,7 @@ export const engineOf = (listener: {
   testedEngine === "" || listener.engine !== undefined ? {} : { engine: testedEngine };
 
 /** Whether the frames of WebSockets pass as they are; else the gateway reads messages and answers for the client's end. */
-export const hasTunnels = testedEngine === "sluice";
+export const hasTunnels = testedEngine !== "bun";
 
 /** Whether a streamed response of that engine has its Content-Length, as a buffered one has. */
-export const streamsKeepLength = testedEngine === "sluice";
+export const streamsKeepLength = testedEngine !== "bun";

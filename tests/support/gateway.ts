@@ -278,9 +278,11 @@ export class Gateway implements Reporter {
   /** All listeners have the engine that is tested, unless a file has the configuration. */
   async #useEngine(listeners: readonly Found[]): Promise<void> {
     for (const { id, engine } of listeners) {
-      if (engine !== "bun") continue;
+      if (engine === testedEngine) continue;
       const path = `/api/v1/listeners/${id}`;
-      const { status } = await this.api("PATCH", path, { engine: testedEngine });
+      // The largest head has another default.
+      const change = { engine: testedEngine, max_header_bytes: null };
+      const { status } = await this.api("PATCH", path, change);
       if (status === 409) return;
       if (status !== 200) throw new Error(`PATCH ${path}: ${status}`);
     }

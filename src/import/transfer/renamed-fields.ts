@@ -34,7 +34,7 @@ const converted: readonly {
     in: "listeners",
     convert: withPresentEngine,
     warning:
-      'listeners have the engines "sluice" and "bun" now: "full", shared_engines and what only sockets of the gateway can do became "sluice", "standard" became "bun"',
+      'listeners have the engines "sluice" and "bun" now: "standard", "full" and shared_engines became "sluice"; "bun" is what "standard" was',
   },
   {
     in: "routes",

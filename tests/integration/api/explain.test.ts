@@ -31,7 +31,7 @@ const upgradeWorld = {
     { name: "upgrades-h2", hosts: ["h2.upgrades.test"], service_id: "calls" },
   ],
 };
-const ownPort = quietPort();
+const bunPort = quietPort();
 
 const explain = (request: object) => gateway.ok("POST", "/api/v1/routes/explain", request);
 const route = (fields: { name: string; [field: string]: unknown }) =>
@@ -58,9 +58,9 @@ describe("an explanation", () => {
       await route(fields);
     await gateway.ok("POST", "/api/v1/listeners", {
       address: "127.0.0.1",
-      name: "own",
-      port: ownPort,
-      engine: "sluice",
+      name: "bun",
+      port: bunPort,
+      engine: "bun",
     });
     await gateway.ok("POST", "/api/v1/services", {
       name: "calls",
@@ -251,7 +251,7 @@ describe("an explanation", () => {
   test.each([
     {
       why: "Bun's, which answers gRPC with 421",
-      url: "http://calls.test/a.B/C",
+      url: `http://calls.test:${bunPort}/a.B/C`,
       contentType: "application/grpc+proto",
       view: {
         outcome: "refused",
@@ -264,7 +264,7 @@ describe("an explanation", () => {
     },
     {
       why: "our own",
-      url: `http://calls.test:${ownPort}/a.B/C`,
+      url: "http://calls.test/a.B/C",
       contentType: "application/grpc",
       view: {
         outcome: "proxy",

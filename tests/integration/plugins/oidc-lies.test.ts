@@ -208,7 +208,10 @@ describe("open redirects are rejected", () => {
     expect(address).toStartWith(world.provider.issuer);
     const [cookie = ""] = field("set-cookie").split(";");
     const back = world.provider.agree(address);
-    const done = await world.scene.get(`${CALLBACK}?${back}`, { Cookie: cookie });
+    // A request that names another host begins a login of that host.
+    const { host } = URL.parse(target) ?? {};
+    const headers = { Cookie: cookie, ...(host === undefined ? {} : { Host: host }) };
+    const done = await world.scene.get(`${CALLBACK}?${back}`, headers);
     expect(done.status).toBe(302);
     expect(done.headers.get("location")).toMatch(/^\/(?![/\\])/);
   });

@@ -290,7 +290,7 @@ test("aborted and refused requests are in the list of requests, in the metrics, 
     await running.ok("PATCH", "/api/v1/settings", {
       limits: { max_aborted_per_connection: 5, max_aborted_per_address: 8 },
     });
-    await running.ok("PATCH", "/api/v1/listeners/http", { engine });
+    await running.ok("PATCH", "/api/v1/listeners/http", { engine, max_header_bytes: null });
     const client = await open(running.httpPort);
     await abort(client, 6);
     expect(await statusOf(client)).toBe(429);

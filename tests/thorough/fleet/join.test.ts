@@ -8,7 +8,9 @@ test("a node that knows its fleet starts before a silent database counts as unre
   // It accepts connections and says nothing, as a network that drops packets.
   using server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
   const urls = [`postgres://sluice@127.0.0.1:${server.port}/sluice`];
-  const [other, source] = [1, 2].map(() => new PostgresSource({ urls, rootCertificate: null, ...queryTimes }));
+  const [other, source] = [1, 2].map(
+    () => new PostgresSource({ urls, rootCertificate: null, ...queryTimes }),
+  );
   const unreachable = other!.open().then(
     () => "it answers",
     () => "it is unreachable",

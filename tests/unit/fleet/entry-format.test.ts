@@ -117,7 +117,7 @@ const changedOf = (config: GatewayConfig) => ({
   change: wholeOf(config),
 });
 
-describe("a listener with restrictions of connections, which are those of one engine now", () => {
+describe("a listener, of the engine that is the default now", () => {
   const fields = { max_connections: 5, http2: true, client_auth: "none", max_header_bytes: 16_384 };
   const own = upserts("listeners", { name: "l", engine: "sluice", ...fields });
   const formatOf = (change: ChangedParts) => formatNeed({ change, facts: [] }).format;
@@ -136,7 +136,7 @@ describe("a listener with restrictions of connections, which are those of one en
 
   test("needs the present format for anything that it could not have before", () => {
     for (const more of [
-      { max_connections: 0 },
+      { engine: "bun", max_connections: 0 },
       { max_header_bytes: 16_385 },
       { client_auth: "require" },
     ])

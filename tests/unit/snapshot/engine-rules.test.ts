@@ -39,7 +39,7 @@ function compiled(config: GatewayConfig): Compiled {
 }
 
 const http = (id: string, fields: object = {}) =>
-  listener(id, { port: id.charCodeAt(0) + 8000, ...fields });
+  listener(id, { port: id.charCodeAt(0) + 8000, engine: "bun", ...fields });
 const https = (id: string, fields: object = {}) => http(id, { protocol: "https", ...fields });
 const calls = service("calls", { protocol: "grpc" });
 const toCalls = (fields: object = {}) => route("r", { service_id: "calls", ...fields });
@@ -107,7 +107,7 @@ describe("a listener", () => {
     const config = configOf({
       listeners: [
         listener("a", { ...shared, engine: "sluice" }),
-        listener("b", { ...shared, hosts: ["b.test"] }),
+        listener("b", { ...shared, engine: "bun", hosts: ["b.test"] }),
       ],
     });
     expect(issuesOf(config)).toContainEqual(

@@ -330,7 +330,7 @@ describe("documents of an older program", () => {
     const limited = listener(1001, { engine: "sluice", max_connections: 9 });
     const full = listener(1002, { engine: "sluice" });
     const both = listener(1003, { engine: "sluice", protocol: "https" });
-    const standard = listener(1004, { engine: "bun" });
+    const standard = listener(1004, { engine: "sluice" });
     const route = routeOf("r", null);
     const { id, created_at, updated_at, ...fields } = route;
     const application: Application = {
@@ -374,9 +374,7 @@ describe("documents of an older program", () => {
       const { config } = fixture.store.load();
       const engines = [...config.listeners.values()].map(({ port, engine }) => `${port} ${engine}`);
       expect(engines).toEqual([
-        ...[8080, 8443].map((port) => `${port} bun`),
-        ...[1001, 1002, 1003].map((port) => `${port} sluice`),
-        "1004 bun",
+        ...[8080, 8443, 1001, 1002, 1003, 1004].map((port) => `${port} sluice`),
       ]);
       expect(config.listeners.get(both.id)).toEqual(both);
       expect([...config.routes.values()]).toEqual([route]);

@@ -1,20 +1,15 @@
-// Tests of listeners with TLS that name no engine, on our own: names, client certificates, limits, PROXY headers and ACME.
+// Tests of listeners with TLS that name no engine, on Bun's: hosts, HTTP/3 and ACME.
 import { afterAll, describe, expect, test } from "bun:test";
 
 const before = process.env["SLUICE_TEST_ENGINE"];
 // Read once, when `support/engines.ts` is loaded by the files below.
-process.env["SLUICE_TEST_ENGINE"] = "sluice";
+process.env["SLUICE_TEST_ENGINE"] = "bun";
 afterAll(() => {
   if (before === undefined) delete process.env["SLUICE_TEST_ENGINE"];
   else process.env["SLUICE_TEST_ENGINE"] = before;
 });
 
 const files = {
-  "client certificates": () => import("../listeners/client-certificates.test.ts"),
-  "client certificates that fail closed": () => import("../security/client-certificates.test.ts"),
-  "what is read before routing": () => import("../listeners/front.test.ts"),
-  "server names": () => import("../listeners/names.test.ts"),
-  "PROXY headers": () => import("../listeners/proxy-protocol.test.ts"),
   "HTTP/3 beside": () => import("../listeners/http3.test.ts"),
   "listeners by host": () => import("../listeners/hosts.test.ts"),
   "ACME challenges": () => import("../acme/challenges.test.ts"),
@@ -25,7 +20,7 @@ const files = {
 
 for (const [name, load] of Object.entries(files)) describe(name, async () => void (await load()));
 
-test("they run on our own engine", async () => {
+test("they run on Bun.serve", async () => {
   const { testedEngine } = await import("../../support/engines.ts");
-  expect(testedEngine).toBe("sluice");
+  expect(testedEngine).toBe("bun");
 });

@@ -1,9 +1,9 @@
-// Tests of security that name no engine, on our own: clients that smuggle, lie about themselves, or leave.
+// Tests of security that name no engine, on Bun's: clients that smuggle, lie about themselves, or leave.
 import { afterAll, describe, expect, test } from "bun:test";
 
 const before = process.env["SLUICE_TEST_ENGINE"];
 // Read once, when `support/engines.ts` is loaded by the files below.
-process.env["SLUICE_TEST_ENGINE"] = "sluice";
+process.env["SLUICE_TEST_ENGINE"] = "bun";
 afterAll(() => {
   if (before === undefined) delete process.env["SLUICE_TEST_ENGINE"];
   else process.env["SLUICE_TEST_ENGINE"] = before;
@@ -21,7 +21,7 @@ const files = {
 
 for (const [name, load] of Object.entries(files)) describe(name, async () => void (await load()));
 
-test("they run on our own engine", async () => {
+test("they run on Bun.serve", async () => {
   const { testedEngine } = await import("../../support/engines.ts");
-  expect(testedEngine).toBe("sluice");
+  expect(testedEngine).toBe("bun");
 });
