@@ -47,7 +47,7 @@ export function addStickyCookie(fields: FieldList, cookie: string): void {
   fields.append("Set-Cookie", cookie);
   const control = fields.get("cache-control") ?? "";
   if (!/(^|[\s,])(private|no-store)([\s,]|$)/i.test(control))
-    fields.append("Cache-Control", "private");
+    fields.set("Cache-Control", control === "" ? "private" : `${control}, private`);
 }
 
 function cookieFor(serviceId: string, targetId: string, key: string): string {

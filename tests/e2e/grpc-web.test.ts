@@ -85,10 +85,10 @@ beforeAll(async () => {
     config: { origins, expose_headers: ["x-initial"] },
   });
   for (const protocol of ["http", "https"] as const) {
-    const own = { name: `own-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
-    await gateway.ok("POST", "/api/v1/listeners", { ...own, protocol, engine: "sluice" });
+    // These serve no gRPC.
+    const bun = { name: `bun-${protocol}`, address: "127.0.0.1", port: ports[protocol] };
+    await gateway.ok("POST", "/api/v1/listeners", { ...bun, protocol, engine: "bun" });
   }
-  // The other listeners are standard ones, which serve no gRPC.
   await gateway.ok("POST", "/api/v1/routes", { name: "greeter", service_id: id });
   browser = await openBrowser();
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
@@ -123,14 +123,14 @@ const post = (origin: string, method: string, options: { body: string; wantsAll?
   );
 
 /** Of the listener of an engine. */
-function originOf(engine: "standard" | "sluice", scheme: "http" | "https"): string {
-  const standard = scheme === "http" ? gateway.httpPort : gateway.httpsPort;
-  return `${scheme}://127.0.0.1:${engine === "standard" ? standard : ports[scheme]}`;
+function originOf(engine: "bun" | "sluice", scheme: "http" | "https"): string {
+  const own = scheme === "http" ? gateway.httpPort : gateway.httpsPort;
+  return `${scheme}://127.0.0.1:${engine === "sluice" ? own : ports[scheme]}`;
 }
 
 describe.each([
-  ["standard", "http"],
-  ["standard", "https"],
+  ["bun", "http"],
+  ["bun", "https"],
   ["sluice", "http"],
   ["sluice", "https"],
 ] as const)("a page that uses fetch, engine %s over %s", (engine, scheme) => {
@@ -156,7 +156,7 @@ describe.each([
   });
 });
 
-describe.each(["standard", "sluice"] as const)("Google's client, engine %s", (engine) => {
+describe.each(["bun", "sluice"] as const)("Google's client, engine %s", (engine) => {
   const origin = () => originOf(engine, "http");
 
   test.each(["text", "binary"])("gets the message of a unary call as %s", async (format) => {

@@ -305,7 +305,7 @@ describe("files and sockets", () => {
   const { test } = needs("executable", "prlimit");
 
   test.each([
-    { what: "Bun.serve", listener: {} },
+    { what: "Bun.serve", listener: { engine: "bun", max_header_bytes: null } },
     { what: "sockets of ours", listener: { engine: "sluice", max_connections: 100_000 } },
   ])(
     "when clients use all of them through $what, the management API still responds, and traffic recovers",
@@ -393,7 +393,8 @@ describe("slow clients", () => {
   test("the first head of a connection times out after 12 seconds, also with a long idle timeout", async () => {
     const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 255 };
     const ports = [quietPort(), quietPort()] as const;
-    await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "bun", port: ports[0] });
+    const bun = { ...patient, name: "bun", port: ports[0], engine: "bun" };
+    await gateway.ok("POST", "/api/v1/listeners", bun);
     const own = { ...patient, name: "own", port: ports[1], engine: "sluice" };
     await gateway.ok("POST", "/api/v1/listeners", own);
     const received = await Promise.all(

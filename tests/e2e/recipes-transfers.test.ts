@@ -27,11 +27,11 @@ const scratch = mkdtempSync(join(tmpdir(), "sluice-recipes-transfers-"));
 const stops: (() => unknown)[] = [() => rmSync(scratch, { recursive: true, force: true })];
 let scene: RecipeGateway;
 let proxy: Awaited<ReturnType<typeof startNameProxy>>;
-const ownPort = quietPort();
-/** The engines that programs are tried on: the default one over TLS, and our own in cleartext. */
+const bunPort = quietPort();
+/** The engines that programs are tried on: the default one over TLS, and Bun's in cleartext. */
 const engines = [
-  ["bun", "https"],
-  ["sluice", "http"],
+  ["sluice", "https"],
+  ["bun", "http"],
 ] as const;
 beforeAllAlways(async () => {
   if (!isPossible) return;
@@ -39,18 +39,18 @@ beforeAllAlways(async () => {
   stops.push(() => scene.gateway.stop());
   proxy = await startNameProxy(scene.gateway);
   stops.push(() => proxy.stop());
-  const own = { name: "own", address: "127.0.0.1", port: ownPort, engine: "sluice" };
+  const bun = { name: "bun", address: "127.0.0.1", port: bunPort, engine: "bun" };
   const authorization = `Bearer ${scene.token}`;
-  await scene.gateway.api("POST", "/api/v1/listeners", own, { authorization });
+  await scene.gateway.api("POST", "/api/v1/listeners", bun, { authorization });
 }, 60_000);
 afterAllAlways(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
 
 /** The engine counts for URLs in cleartext. */
-function ask(url: string, args: readonly string[] = [], engine = "bun") {
+function ask(url: string, args: readonly string[] = [], engine = "sluice") {
   const { httpsPort, httpPort } = scene.gateway;
-  return visit({ httpsPort, httpPort: engine === "sluice" ? ownPort : httpPort }, url, args);
+  return visit({ httpsPort, httpPort: engine === "bun" ? bunPort : httpPort }, url, args);
 }
 
 /** Runs a program with the proxy that knows the public names; throws with its output. */
@@ -235,8 +235,8 @@ describe("git over HTTP", () => {
 
   const HOST = "git.example.com";
   const urls = {
-    bun: `https://${HOST}/bun.git`,
-    sluice: `http://127.0.0.1:${ownPort}/sluice.git`,
+    sluice: `https://${HOST}/sluice.git`,
+    bun: `http://127.0.0.1:${bunPort}/bun.git`,
   };
 
   test.each(engines)("a repository of 24 MB is pushed and cloned: %s", async (engine) => {

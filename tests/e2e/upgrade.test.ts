@@ -85,6 +85,8 @@ beforeEach(async () => {
   securePort = freePort();
   const own = { name: "own", address: "127.0.0.1", port: securePort, protocol: "https" };
   await gateway.ok("POST", "/api/v1/listeners", { ...own, engine: "sluice" });
+  const bun = { engine: "bun", max_header_bytes: null };
+  await gateway.ok("PATCH", "/api/v1/listeners/http", bun);
   const { port } = echo.address() as { port: number };
   const tcp = { name: "echo", protocol: "tcp", targets: [{ host: "127.0.0.1", port }] };
   await gateway.ok("POST", "/api/v1/services", tcp);

@@ -36,8 +36,8 @@ export async function startClientScene(): Promise<ClientScene> {
   const scratch = mkdtempSync(join(tmpdir(), "sluice-clients-"));
   const gateway = await startGateway({ binary: executable, workers: 2 });
   const post = (path: string, body: object) => gateway.ok("POST", `/api/v1/${path}`, body);
-  const ports = { bun: gateway.httpPort, sluice: freePort() };
-  const listener = { name: "own", address: "127.0.0.1", port: ports.sluice, engine: "sluice" };
+  const ports = { bun: freePort(), sluice: gateway.httpPort };
+  const listener = { name: "bun", address: "127.0.0.1", port: ports.bun, engine: "bun" };
   await post("listeners", listener);
   return {
     gateway,

@@ -9,7 +9,12 @@ let listener: string;
 const port = quietPort();
 
 beforeAll(async () => {
-  const made = { name: "calls", address: "127.0.0.1", port };
+  const made = { name: "calls", address: "127.0.0.1", port, engine: "bun" };
+  for (const name of ["http", "https"])
+    await scene.gateway.ok("PATCH", `/api/v1/listeners/${name}`, {
+      engine: "bun",
+      max_header_bytes: null,
+    });
   listener = (await scene.gateway.ok("POST", "/api/v1/listeners", made)).id;
   await scene.createPeople();
 });

@@ -189,6 +189,12 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
 
 // docs/limits-of-bun.md lists them: Bun sends them before any code of the gateway runs.
 describe("responses of Bun itself have no page", () => {
+  let ofBun: ScriptedScene;
+  beforeAll(async () => {
+    ofBun = await startScriptedScene({ listener: { engine: "bun" } });
+  });
+  afterAll(() => ofBun.stop());
+
   test.each([
     [400, "GET / HTTP/1.1\r\n\r\n", "no Host"],
     [400, "GET / HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n", "a malformed field"],
@@ -206,7 +212,7 @@ describe("responses of Bun itself have no page", () => {
     [431, `GET /${"a".repeat(17_000)} HTTP/1.1\r\nHost: h\r\n\r\n`, "a head over 16 KB"],
     [505, "GET / HTTP/3.0\r\nHost: h\r\n\r\n", "another version"],
   ])("%d: %j (%s)", async (status, bytes) => {
-    const { answers, isClosed } = await exchange(bytes, { port: scene.port, answers: 2 });
+    const { answers, isClosed } = await exchange(bytes, { port: ofBun.port, answers: 2 });
     expect(answers.map((answer) => answer.status)).toEqual([status]);
     expect(answers[0]?.header("x-request-id")).toBeNull();
     expect(answers[0]?.body).toBe("");

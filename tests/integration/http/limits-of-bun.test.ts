@@ -9,6 +9,7 @@ import { eventually } from "../../support/poll.ts";
 let scene: ScriptedScene;
 beforeAll(async () => {
   scene = await startScriptedScene({
+    listener: { engine: "bun" },
     service: { response_buffer_bytes: 100 },
     // The gateway's own limits would apply first.
     settings: { limits: { max_aborted_per_connection: 0, max_aborted_per_address: 0 } },

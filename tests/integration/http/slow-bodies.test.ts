@@ -211,8 +211,8 @@ describe("no 408 for", () => {
       },
     });
     cleanups.push(() => target.stop(true));
-    // No client could send so much: any wait for it would be too long.
-    const scene = await start({ listener: { body_min_rate: 1_000_000_000 } });
+    // More than buffers hold in the time of the pause.
+    const scene = await start({ listener: { body_min_rate: 20_000_000 } });
     await scene.gateway.apply({
       services: [{ name: "origin", targets: [{ port: target.port }], write_timeout: 0 }],
     });

@@ -29,7 +29,7 @@ async function start(engine: string): Promise<void> {
   await gateway.ok("POST", "/api/v1/routes", { name: "all", service_id: "origin" });
   // Floods come from 127.0.0.1 with addresses in X-Forwarded-For, so that each test has an address of its own.
   await gateway.ok("PATCH", "/api/v1/settings", { trusted_proxies: ["127.0.0.1"] });
-  await gateway.ok("PATCH", "/api/v1/listeners/https", { engine });
+  await gateway.ok("PATCH", "/api/v1/listeners/https", { engine, max_header_bytes: null });
 }
 
 const connect = () => H2Client.connect({ port: gateway.httpsPort, tls: true });
