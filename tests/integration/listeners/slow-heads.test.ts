@@ -191,7 +191,7 @@ describe("no other client is disconnected", () => {
   });
 
   test("on Bun's engine, whose timeouts apply", async () => {
-    const scene = await start({ max_connections: 0 });
+    const scene = await start({ engine: "bun", max_connections: 0 });
     await expectPatience(scene);
   });
 
@@ -211,7 +211,7 @@ test.each([
   ["a head that is too long", `GET / HTTP/1.1\r\nHost: h\r\nX: ${"x".repeat(17_000)}`, "431"],
 ])("an invalid head gets a response at once, on both engines: %s", async (_, text, status) => {
   const own = await start({ max_header_bytes: 16_384 });
-  for (const { port } of [own, await start({ max_connections: 0 })]) {
+  for (const { port } of [own, await start({ engine: "bun", max_connections: 0 })]) {
     const client = await open(port);
     client.write(text);
     expect(await client.untilClosed()).toStartWith(`HTTP/1.1 ${status} `);

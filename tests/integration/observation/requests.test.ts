@@ -64,7 +64,7 @@ test("a request has all known facts", async () => {
     bytes_out: 5,
     reasons: [],
     tls_version: null,
-    http_version: "1",
+    http_version: "1.1",
     user_agent: "curious/1.0",
     truncated: [],
   });

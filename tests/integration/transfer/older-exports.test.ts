@@ -75,7 +75,7 @@ ${listener("old-full", 7001, "    engine: full\n    shared_engines: false\n")}${
     const engines = ["old-full", "old-both", "old-standard", "old-limited"].map(
       async (name) => (await get(`/listeners/${name}`)).engine,
     );
-    expect(await Promise.all(engines)).toEqual(["sluice", "sluice", "bun", "sluice"]);
+    expect(await Promise.all(engines)).toEqual(["sluice", "sluice", "sluice", "sluice"]);
     expect(await get("/routes/old-exact")).not.toContainKey("exact_responses");
     expect((await run(["diff", "-", "--exit-code"], text)).code).toBe(0);
   });
@@ -103,7 +103,7 @@ test.each([
 
 test.each([
   [{ engine: "full" }, 'engine: must be one of "sluice", "bun": "full" is "sluice" now'],
-  [{ engine: "standard" }, 'engine: must be one of "sluice", "bun": "standard" is "bun" now'],
+  [{ engine: "standard" }, 'engine: must be one of "sluice", "bun": "standard" is "sluice" now'],
   [{ shared_engines: true }, 'shared_engines: is gone: engine "sluice" serves all host names'],
 ])("a listener with %j is refused with what to do", async (fields, message) => {
   const requests = [
