@@ -3,6 +3,7 @@ import { parseAuthority } from "../http/authority.ts";
 import { certificatesProblem } from "../crypto/certificate-chain.ts";
 import { revocationsProblem } from "../crypto/revocation-list.ts";
 import { isSocketHost } from "../model/target.ts";
+import { upgradeProtocolProblem } from "../http/upgrade-protocols.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { regexProblem } from "../snapshot/regex-safety.ts";
@@ -60,6 +61,7 @@ export const fieldChecks: FieldChecks = {
   revocations: revocationsProblem,
   hosts: hostListProblems,
   listenAddress,
+  upgradeProtocol: upgradeProtocolProblem,
   regex: regexProblem,
   route: routePatternProblems,
 };

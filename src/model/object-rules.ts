@@ -27,6 +27,8 @@ export interface FieldChecks {
   readonly hosts: (hosts: readonly string[]) => readonly FieldProblem[];
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
+  /** A protocol of the field Upgrade. */
+  readonly upgradeProtocol: TextCheck;
   /** A regular expression that runs on requests. */
   readonly regex: TextCheck;
   /** Hosts, paths and conditions of a route, including its regular expressions, which `regex` checks. */

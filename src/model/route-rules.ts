@@ -5,6 +5,7 @@ import type { Route } from "./route.ts";
 export const routeRules: ObjectRules<Route> = (route, checks, report) => {
   for (const { path, message } of checks.route(route, checks.regex)) report(path, message);
   checkList(route.client_cidrs, checks.cidr, { path: "client_cidrs", report });
+  checkList(route.upgrade_protocols, checks.upgradeProtocol, { path: "upgrade_protocols", report });
   const bypass = route.maintenance?.bypass_cidrs ?? [];
   checkList(bypass, checks.cidr, { path: "maintenance.bypass_cidrs", report });
 };

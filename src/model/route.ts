@@ -17,6 +17,7 @@ import {
   oneOf,
 } from "./fields.ts";
 import { retriesFields } from "./retries.ts";
+import { upgradeFields } from "./upgrade-fields.ts";
 import { grpcMatch, pathMatch, valueMatch, type PathMatch, pathMatchOf } from "./route-match.ts";
 import { routeRules } from "./route-rules.ts";
 
@@ -354,12 +355,7 @@ export const routeInput = t.Object(
         },
       }),
     ),
-    websocket: flag(true, "Whether to proxy WebSocket handshakes and other upgrades", {
-      title: "WebSocket",
-      help: "Allows upgrades to WebSocket, as chats and dashboards use",
-      group: "forward",
-      order: 2,
-    }),
+    ...upgradeFields,
     enabled: flag(true, "Whether the router uses the route", {
       help: "Off: it matches no request",
     }),

@@ -12,7 +12,7 @@ import type { ClientRequest } from "./client-request.ts";
 import { joinUpgraded } from "./join-upgraded.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
 import type { BodyState } from "./upstream-attempts.ts";
-import { protocolsIn } from "./upgrade-choice.ts";
+import { protocolsIn } from "../../http/upgrade-protocols.ts";
 import { upstreamHost } from "./upstream-request.ts";
 
 /** A response other than 101 is an ordinary one. */

@@ -27,6 +27,7 @@ const upgradeWorld = {
   listeners: { bun: quietPort(), sluice: quietPort() },
   routes: [
     { name: "upgrades-on", hosts: ["on.upgrades.test"] },
+    { name: "upgrades-docker", hosts: ["docker.upgrades.test"], upgrade_protocols: ["tcp"] },
     { name: "upgrades-off", hosts: ["off.upgrades.test"], websocket: false },
     { name: "upgrades-h2", hosts: ["h2.upgrades.test"], service_id: "calls" },
   ],
@@ -149,6 +150,21 @@ describe("an explanation", () => {
       bun: onlyWebSockets,
       sluice: { outcome: "upgrade", status: null, upgrade: { protocols: "tcp", reason: null } },
     };
+    test.each([
+      ["h2c", "carries HTTP"],
+      ["HTTP/2.0", "carries HTTP"],
+      ["tls/1.0", "carries HTTP"],
+      ["a b", "must be a token of Upgrade"],
+      ["tcp, websocket", "must be a token of Upgrade"],
+    ])("a route cannot name %j", async (protocol, message) => {
+      const body = { name: "x", upgrade_protocols: ["websocket", protocol] };
+      const response = await gateway.api("POST", "/api/v1/routes", body);
+      expect([response.status, await response.text()]).toEqual([
+        400,
+        expect.stringContaining(`upgrade_protocols[1]: ${message}`),
+      ]);
+    });
+
     describe.each(engines)("on the engine %s", (engine) => {
       const own = engine === "sluice";
       const cases: [why: string, request: object, expected: object][] = [
@@ -192,6 +208,23 @@ describe("an explanation", () => {
           "Upgrade that Connection does not name",
           { headers: { Upgrade: "tcp" } },
           proxied("the field Connection does not name Upgrade"),
+        ],
+        [
+          "a WebSocket that the route does not name",
+          { url: "docker", headers: asks("websocket", key) },
+          proxied("upgrade_protocols of the route has none of those in Upgrade"),
+        ],
+        [
+          "a protocol that the route names",
+          { url: "docker", headers: asks("TCP") },
+          own
+            ? { outcome: "upgrade", upgrade: { protocols: "TCP", reason: null } }
+            : onlyWebSockets,
+        ],
+        [
+          "one of them",
+          { url: "docker", headers: asks("foo/2, tcp") },
+          own ? tcp.sluice : onlyWebSockets,
         ],
         [
           "a route with websocket: false",

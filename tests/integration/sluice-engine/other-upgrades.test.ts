@@ -1,7 +1,7 @@
 // Upgrades to other protocols than WebSocket on our own engine: which pass, what carries them, and how they end.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
-import { Peer } from "../websocket/peer.ts";
+import { handshake, Peer } from "../websocket/peer.ts";
 import { type Scene, startScene } from "../websocket/scene.ts";
 
 const ENGINE = { listener: { engine: "sluice" } } as const;
@@ -143,6 +143,22 @@ describe("which are asked for", () => {
     origin.write(switching("tcp"));
     expect(await client.head()).toStartWith("HTTP/1.1 502 ");
     await closed.stop();
+  });
+
+  test("only those of the route's upgrade_protocols, in any case", async () => {
+    const docker = await startScene({ ...ENGINE, route: { upgrade_protocols: ["TCP"] } });
+    const passed = await docker.knock(request("GET", "Upgrade: foo/2, tcp\r\n"));
+    expect(passed.head).toContain("upgrade: tcp\r\n");
+    // The target may not choose another one.
+    passed.origin.write(switching("foo/2"));
+    expect(await passed.client.head()).toStartWith("HTTP/1.1 502 ");
+    for (const barred of [request("GET", "Upgrade: foo\r\n"), handshake()]) {
+      const { head, client, origin } = await docker.knock(barred);
+      expect(head.toLowerCase()).not.toContain("upgrade:");
+      origin.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+      await client.head();
+    }
+    await docker.stop();
   });
 
   test("none on Bun's engine", async () => {

@@ -35,6 +35,7 @@ export function routeOf(fields: Partial<Route> & { readonly id: string }): Route
     retries: null,
     maintenance: null,
     websocket: true,
+    upgrade_protocols: [],
     enabled: true,
     tags: [],
     description: "",
