@@ -15,6 +15,8 @@ test("the warning appears with the first certificate, and in the log of the next
   const gateway = await startGateway({ dataDir });
   try {
     const warnings = async () => (await gateway.ok("GET", "/api/v1/admin/status")).warnings;
+    const bun = { engine: "bun", max_header_bytes: null };
+    await gateway.ok("PATCH", "/api/v1/listeners/https", bun);
     expect(await warnings()).toEqual([]);
     const made = { name: "own", source: "self_signed", domains: ["own.test"] };
     await gateway.ok("POST", "/api/v1/certificates", made);
