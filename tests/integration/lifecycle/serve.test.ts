@@ -95,8 +95,8 @@ needs("private network").test(
       return child.exited;
     });
     const wanted = ["0.0.0.0:8080", "0.0.0.0:8443", "127.0.0.1:9080"];
-    await eventually(() => listeningAddresses(child.pid).length >= wanted.length);
-    expect(listeningAddresses(child.pid)).toEqual(wanted);
+    // The self-test of TLS has sockets on 127.0.0.1 of its own for a moment.
+    await eventually(() => listeningAddresses(child.pid).join() === wanted.join());
     expect(readdirSync(dataDir)).toContain("data");
   },
 );

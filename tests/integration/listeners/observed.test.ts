@@ -41,6 +41,7 @@ describe("versions of TLS and HTTP", () => {
     return [found.tls_version, found.http_version];
   }
   const https = { protocol: "https" };
+  const bun = { engine: "bun" };
 
   test("are known of listeners with the engine sluice", async () => {
     const port = await listener("looking", { ...https, max_connections: 100 });
@@ -50,20 +51,25 @@ describe("versions of TLS and HTTP", () => {
     expect(await told(port, "https", ["--no-alpn"])).toEqual(["TLSv1.3", "1.1"]);
   });
 
-  test("are known where only one is possible", async () => {
-    const one = await listener("only-one", { ...https, http2: false, tls_min_version: "1.3" });
+  test("are known on Bun's engine where only one is possible", async () => {
+    const one = await listener("only-one", {
+      ...https,
+      ...bun,
+      http2: false,
+      tls_min_version: "1.3",
+    });
     expect(await told(one, "https", [])).toEqual(["TLSv1.3", "1"]);
-    const plain = await listener("only-1.1", { http2: false });
+    const plain = await listener("only-1.1", { ...bun, http2: false });
     expect(await told(plain, "http", [])).toEqual([null, "1"]);
   });
 
-  test("are not guessed elsewhere, except where only one of them is possible", async () => {
-    const port = await listener("direct", https);
+  test("are not guessed on Bun's engine, except where only one of them is possible", async () => {
+    const port = await listener("direct", { ...https, ...bun });
     expect(await told(port, "https", ["--http2"])).toEqual([null, null]);
     expect(await told(port, "https", ["--http1.1"])).toEqual([null, null]);
     const kept = ["--http1.1", "--header", "Connection: keep-alive"];
     expect(await told(port, "https", kept)).toEqual([null, "1"]);
-    const plain = await listener("direct-plain");
+    const plain = await listener("direct-plain", bun);
     expect(await told(plain, "http", ["--http2-prior-knowledge"])).toEqual([null, null]);
   });
 });
