@@ -16,6 +16,7 @@ import {
   isIssued,
 } from "../model/certificate.ts";
 import { decode } from "../model/decode.ts";
+import { storedNameOf } from "../model/host-name.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { mergePatch } from "../model/merge-patch.ts";
 import { issuingFields, materialWhileOrdered, normalName } from "./certificate-fields.ts";
@@ -249,7 +250,9 @@ function domainsOf(body: Document): string[] {
   return normalized(domains.filter((name) => typeof name === "string"));
 }
 
-const normalized = (names: readonly string[]): string[] => [...new Set(names.map(normalName))];
+const normalized = (names: readonly string[]): string[] => [
+  ...new Set(names.map((name) => normalName(storedNameOf(name)))),
+];
 
 /**
  * The names that it serves: the requested ones, all of them names of the certificate; else all of its names. When it replaces

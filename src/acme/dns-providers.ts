@@ -14,6 +14,7 @@ import type { Changes } from "../control/change.ts";
 import { ConfiguredResource } from "../control/configured-resource.ts";
 import { type Actor, roleOf } from "../control/principal.ts";
 import type { FieldsOf } from "../control/resource.ts";
+import { asHostName } from "../model/host-name.ts";
 
 export interface DnsProvidersOptions {
   readonly changes: Changes;
@@ -47,7 +48,7 @@ const name = t.String({
 
 /** The body of a test. */
 export const dnsTestInput = t.Object(
-  { zone: t.Optional(name) },
+  { zone: t.Optional(asHostName(name)) },
   { additionalProperties: false, title: "DNS provider test" },
 );
 export type DnsTestInput = Static<typeof dnsTestInput>;

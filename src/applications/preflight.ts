@@ -22,6 +22,7 @@ import { failureText } from "../acme/dns/failure.ts";
 import type { DnsLookup } from "../acme/dns/lookup.ts";
 import type { Check, CheckStatus } from "../acme/dns/trial.ts";
 import { probe, type ShowProbe } from "../acme/self-probe.ts";
+import { asHostName } from "../model/host-name.ts";
 
 const domain = t.String({
   maxLength: 253,
@@ -34,7 +35,7 @@ const domain = t.String({
 /** The body of a preflight. */
 export const preflightInput = t.Object(
   {
-    domains: t.Array(domain, {
+    domains: t.Array(asHostName(domain), {
       minItems: 1,
       maxItems: 20,
       description: "Names of the planned certificate",

@@ -10,18 +10,23 @@ import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import type { Check, TrialReport } from "../acme/dns/trial.ts";
 import { parseUpstream } from "./upstream.ts";
+import { asHostName } from "../model/host-name.ts";
 
 /** The body of a check. */
 export const upstreamCheckInput = t.Object(
   {
-    upstream: t.String({ maxLength: 2048, description: "URL, such as http://10.0.0.5:3000" }),
+    upstream: asHostName(
+      t.String({ maxLength: 2048, description: "URL, such as http://10.0.0.5:3000" }),
+    ),
     host: t.Optional(
-      t.String({
-        maxLength: 253,
-        pattern: applicationInput.properties.domains.items.pattern ?? "",
-        errorMessage: "must be a host name",
-        description: "Host name of the application, sent as Host",
-      }),
+      asHostName(
+        t.String({
+          maxLength: 253,
+          pattern: applicationInput.properties.domains.items.pattern ?? "",
+          errorMessage: "must be a host name",
+          description: "Host name of the application, sent as Host",
+        }),
+      ),
     ),
   },
   { additionalProperties: false, title: "UpstreamCheckInput" },

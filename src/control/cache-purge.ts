@@ -12,6 +12,7 @@ import { OlderNodes } from "./change-contract.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
+import { storedNameOf } from "../model/host-name.ts";
 
 /** Purges the caches of this gateway; resolves to the number of responses when no worker serves them any more. */
 export type PurgeCaches = (
@@ -122,7 +123,7 @@ function normalized(field: string, text: string): string {
   const slash = plain.indexOf("/");
   const authority = slash < 0 ? plain : plain.slice(0, slash);
   const rest = slash < 0 ? "" : plain.slice(slash);
-  const host = authority === "" ? "" : normalizeHost(authority);
+  const host = authority === "" ? "" : normalizeHost(storedNameOf(authority));
   if (host === null) throw invalid(field, "must be host/path, or /path for any host");
   if (rest === "" && field === "key") return `${host}/`;
   return host + asRequested(rest, field === "prefix");

@@ -101,7 +101,6 @@ const HOST_RULE = "must be a host name such as app.example.com, or *.example.com
 function hostProblem(host: string): string | null {
   const isWildcard = host.startsWith("*.");
   const name = isWildcard ? host.slice(2) : host;
-  if (/[^\x00-\x7f]/.test(name)) return `must be written in ASCII${asciiHint(host)}`;
   if (/:\d*$/.test(name) && !name.endsWith("]") && normalizeHost(name) !== null) {
     return "must be a host name without a port";
   }
@@ -110,12 +109,6 @@ function hostProblem(host: string): string | null {
   // An address has no subdomains.
   if (isWildcard && (/^\d+(?:\.\d+){3}$/.test(normal) || normal.startsWith("["))) return HOST_RULE;
   return null;
-}
-
-function asciiHint(host: string): string {
-  const isWildcard = host.startsWith("*.");
-  const url = URL.parse(`http://${isWildcard ? host.slice(2) : host}/`);
-  return url === null ? "" : `: ${isWildcard ? "*." : ""}${url.hostname}`;
 }
 
 function hostKey(host: string): string {

@@ -2,6 +2,7 @@
 import type { Document } from "../control/body.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { isSecretField, valueFor } from "./label-values.ts";
+import { storedNameOf } from "../model/host-name.ts";
 
 /** What the labels say about one site of a container. */
 export interface LabelledSite {
@@ -85,7 +86,7 @@ function readSite(
   const labelOf = (name: string) => `sluice.${number === "" ? "" : `${number}.`}${name}`;
   const hosts = (fields.get("host") ?? "")
     .split(",")
-    .map((host) => host.trim().toLowerCase())
+    .map((host) => storedNameOf(host.trim()).toLowerCase())
     .filter((host) => host !== "");
   const path = fields.get("path") ?? null;
   const found: string[] = [];

@@ -3,28 +3,33 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource, refersTo, schemaRef, since } from "./resource.ts";
 import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
+import { asHostName } from "./host-name.ts";
 
 const shared = {
   // The objects it creates have slightly longer names.
   name: { ...name("Unique name; its service and route get the same name"), maxLength: 112 },
   domains: t.Array(
-    t.String({
-      minLength: 1,
-      maxLength: 253,
-      pattern:
-        "^(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$",
-      errorMessage: "must be a host name, or one behind *.",
-      description: "Host name, or one behind *.",
-    }),
+    asHostName(
+      t.String({
+        minLength: 1,
+        maxLength: 253,
+        pattern:
+          "^(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$",
+        errorMessage: "must be a host name, or one behind *.",
+        description: "Host name, or one behind *.",
+      }),
+    ),
     { minItems: 1, maxItems: 100, description: "Host names of the application" },
   ),
   upstream: nullable(
-    t.String({
-      maxLength: 2048,
-      pattern: "^https?://[^\\s/?#@]+(?:/[^\\s?#]*)?$",
-      errorMessage:
-        "must be an http:// or https:// address without query, such as http://10.0.0.5:3000",
-    }),
+    asHostName(
+      t.String({
+        maxLength: 2048,
+        pattern: "^https?://[^\\s/?#@]+(?:/[^\\s?#]*)?$",
+        errorMessage:
+          "must be an http:// or https:// address without query, such as http://10.0.0.5:3000",
+      }),
+    ),
     "URL of the upstream; null: see `targets`",
   ),
   targets: t.Array(inlineTargetInput, {
@@ -35,7 +40,7 @@ const shared = {
   host_header: since(
     5,
     nullable(
-      t.String({ minLength: 1, maxLength: 255 }),
+      asHostName(t.String({ minLength: 1, maxLength: 255 })),
       "Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one",
     ),
   ),

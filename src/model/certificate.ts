@@ -13,24 +13,29 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
+import { asHostName } from "./host-name.ts";
 
 const hostName = (description: string) =>
+  asHostName(
+    t.String({
+      maxLength: 253,
+      pattern:
+        "^(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$",
+      errorMessage: "must be a host name, or one behind *.",
+      description,
+    }),
+  );
+
+/** One of the names of a certificate: of the local CA also an address. */
+const subjectName = asHostName(
   t.String({
     maxLength: 253,
     pattern:
-      "^(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$",
+      "^(?:(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$",
     errorMessage: "must be a host name, or one behind *.",
-    description,
-  });
-
-/** One of the names of a certificate: of the local CA also an address. */
-const subjectName = t.String({
-  maxLength: 253,
-  pattern:
-    "^(?:(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$",
-  errorMessage: "must be a host name, or one behind *.",
-  description: "Host name; local_ca: or IP address",
-});
+    description: "Host name; local_ca: or IP address",
+  }),
+);
 
 /** How the gateway proves control of a name to a CA (RFC 8555 section 8). */
 export const challengeTypes = ["http-01", "tls-alpn-01", "dns-01"] as const;

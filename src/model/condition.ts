@@ -1,8 +1,17 @@
 // A condition on a request: when a plugin runs, which rule of a policy applies; knows nothing of its evaluation.
 import { type Static, type TProperties, Type as t } from "@sinclair/typebox";
+import { asHostName } from "./host-name.ts";
 
 const words = (description: string, maxItems = 1000) =>
   t.Optional(t.Array(t.String({ minLength: 1, maxLength: 1024 }), { maxItems, description }));
+
+const hostWords = (description: string) =>
+  t.Optional(
+    t.Array(asHostName(t.String({ minLength: 1, maxLength: 1024 })), {
+      maxItems: 1000,
+      description,
+    }),
+  );
 
 /** Name to what its value must be. */
 const values = (what: string) =>
@@ -39,7 +48,7 @@ const own = {
       description: "The client's autonomous system is one of these (needs settings.geoip.asn_db)",
     }),
   ),
-  host: words("The host is one of these: `shop.example.com`, `*.example.com`"),
+  host: hostWords("The host is one of these: `shop.example.com`, `*.example.com`"),
   path: words('The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression'),
   ambiguous_path: t.Optional(
     t.Boolean({

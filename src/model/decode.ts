@@ -5,6 +5,7 @@ import type { Defaults } from "./compact.ts";
 import { filled } from "./dependent-defaults.ts";
 import { invalid } from "./error.ts";
 import { UUID_PATTERN } from "./fields.ts";
+import { storeNames } from "./host-name.ts";
 
 FormatRegistry.Set("uuid", (text) => UUID_PATTERN.test(text));
 FormatRegistry.Set("date-time", isTime);
@@ -31,6 +32,8 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
   const whole = filled(schema, value);
   const bent = findCoercion(value, whole, "");
   if (bent !== null) throw invalid(bent.path, bent.message);
+  const misnamed = storeNames(schema, whole);
+  if (misnamed !== null) throw invalid(misnamed.path, misnamed.message);
   // Several times as fast as the list of errors, which few values need.
   if (Value.Check(schema, whole)) return whole as Static<T>;
   const first = Value.Errors(schema, whole).First();

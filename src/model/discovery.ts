@@ -3,13 +3,16 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { decode } from "./decode.ts";
 import { flag, group, listOf, nullable, oneOf } from "./fields.ts";
 import { since } from "./resource.ts";
+import { asHostName } from "./host-name.ts";
 
-const suffix = t.String({
-  maxLength: 253,
-  pattern:
-    "^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9])?$",
-  errorMessage: "must be a domain, such as example.com, without *. and dot in front",
-});
+const suffix = asHostName(
+  t.String({
+    maxLength: 253,
+    pattern:
+      "^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9])?$",
+    errorMessage: "must be a domain, such as example.com, without *. and dot in front",
+  }),
+);
 
 /** Languages of labels that are read, in this order. */
 const labelDialects = ["sluice", "traefik", "caddy", "nginx-proxy"] as const;
@@ -62,7 +65,7 @@ const schema = group(
           },
         ),
         published_address: nullable(
-          t.String({ minLength: 1, maxLength: 253, pattern: "^[A-Za-z0-9_.:-]+$" }),
+          asHostName(t.String({ minLength: 1, maxLength: 253, pattern: "^[A-Za-z0-9_.:-]+$" })),
           "Address of the published ports; other nodes of a fleet reach it, too; null: the host of the endpoint, and 127.0.0.1 with a socket",
           {
             help: "Address of published ports. Empty: the host of the endpoint, or this machine",

@@ -13,6 +13,7 @@ import {
   name,
   oneOf,
 } from "./fields.ts";
+import { asHostName } from "./host-name.ts";
 
 export const dnsProviderTypes = [
   "cloudflare",
@@ -39,7 +40,7 @@ const shared = {
     }),
   ),
   zones: listOf(
-    t.String({ minLength: 1, maxLength: 253 }),
+    asHostName(t.String({ minLength: 1, maxLength: 253 })),
     "Zones that it may write, longest match wins; empty: discovered from the provider",
     {
       maxItems: 200,

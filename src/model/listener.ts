@@ -17,6 +17,7 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
+import { asHostName } from "./host-name.ts";
 
 /** What parses HTTP on the sockets of a listener. */
 export const httpEngines = ["sluice", "bun"] as const;
@@ -88,7 +89,7 @@ export const listenerInput = t.Object(
       },
     }),
     hosts: listOf(
-      t.String({ minLength: 1, maxLength: 255, form: { check: hostCheck } }),
+      asHostName(t.String({ minLength: 1, maxLength: 255, form: { check: hostCheck } })),
       "Host names that it serves, `*.example.com` for all subdomains; empty: any. Listeners with different names may share an address and port: the most specific name wins",
       {
         maxItems: 100,

@@ -20,6 +20,7 @@ import { retriesFields } from "./retries.ts";
 import { upgradeFields } from "./upgrade-fields.ts";
 import { grpcMatch, pathMatch, valueMatch, type PathMatch, pathMatchOf } from "./route-match.ts";
 import { routeRules } from "./route-rules.ts";
+import { asHostName } from "./host-name.ts";
 
 const override = (title: string, description: string) =>
   nullable(t.Integer({ minimum: 0, maximum: 86_400_000 }), `${description}; null: the service's`, {
@@ -97,7 +98,7 @@ export const routeInput = t.Object(
       },
     ),
     hosts: listOf(
-      t.String({ minLength: 1, maxLength: 255, form: { check: hostCheck } }),
+      asHostName(t.String({ minLength: 1, maxLength: 255, form: { check: hostCheck } })),
       "Host names, `*.example.com` for all subdomains; empty: any",
       {
         form: {

@@ -18,6 +18,7 @@ import { hashOn, HTTP, sticky } from "./load-balancing.ts";
 import { retriesFields } from "./retries.ts";
 import { health } from "./service-health.ts";
 import { inlineTargetInput } from "./target.ts";
+import { asHostName } from "./host-name.ts";
 
 const tls = group(
   {
@@ -37,16 +38,18 @@ const tls = group(
         order: 1,
       },
     }),
-    server_name: t.String({
-      default: "",
-      maxLength: 253,
-      description: "Name for SNI and verification; empty: the target's host",
-      form: {
-        title: "Server name (SNI)",
-        help: "Empty: the host of the target",
-        example: "app.internal",
-      },
-    }),
+    server_name: asHostName(
+      t.String({
+        default: "",
+        maxLength: 253,
+        description: "Name for SNI and verification; empty: the target's host",
+        form: {
+          title: "Server name (SNI)",
+          help: "Empty: the host of the target",
+          example: "app.internal",
+        },
+      }),
+    ),
     client_certificate_id: nullable(
       refersTo("certificates", t.String()),
       "ID or name of the client certificate for the target",
@@ -106,21 +109,23 @@ export const serviceInput = t.Object(
         when: { protocol: HTTP },
       },
     }),
-    host_header: t.String({
-      default: "preserve",
-      minLength: 1,
-      maxLength: 255,
-      description:
-        "Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name",
-      form: {
-        help: "Most applications need the client's",
-        options: { preserve: "Host of the client's request", target: "Host of the target" },
-        other: "Custom Host header",
-        example: "app.internal",
-        group: "upstream",
-        when: { protocol: HTTP },
-      },
-    }),
+    host_header: asHostName(
+      t.String({
+        default: "preserve",
+        minLength: 1,
+        maxLength: 255,
+        description:
+          "Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name",
+        form: {
+          help: "Most applications need the client's",
+          options: { preserve: "Host of the client's request", target: "Host of the target" },
+          other: "Custom Host header",
+          example: "app.internal",
+          group: "upstream",
+          when: { protocol: HTTP },
+        },
+      }),
+    ),
     rewrite_redirects: since(
       7,
       flag(

@@ -16,6 +16,7 @@ import {
 import { limits } from "./limits.ts";
 import { localCaSettings } from "./local-ca.ts";
 import { SECRET_NAMES } from "./secret-names.ts";
+import { asHostName } from "./host-name.ts";
 
 const form: FieldForm = {
   groups: [
@@ -80,11 +81,13 @@ const form: FieldForm = {
 export const settingsInput = t.Object(
   {
     public_url: nullable(
-      t.String({
-        pattern: "^https?://[^/?#\\s]+/?$",
-        errorMessage: "must be http:// or https:// and a host, without a path",
-        maxLength: 255,
-      }),
+      asHostName(
+        t.String({
+          pattern: "^https?://[^/?#\\s]+/?$",
+          errorMessage: "must be http:// or https:// and a host, without a path",
+          maxLength: 255,
+        }),
+      ),
       "Public URL of the management API and UI",
       {
         title: "Public address",

@@ -14,6 +14,7 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
+import { asHostName } from "./host-name.ts";
 
 export const streamRouteInput = t.Object(
   {
@@ -83,11 +84,13 @@ export const streamRouteInput = t.Object(
       },
     }),
     sni: listOf(
-      t.String({
-        maxLength: 253,
-        pattern: "^(?:\\*\\.)?(?:[A-Za-z0-9_-]{1,63}\\.)*[A-Za-z0-9_-]{1,63}$",
-        errorMessage: "must be a host name, or one behind *.",
-      }),
+      asHostName(
+        t.String({
+          maxLength: 253,
+          pattern: "^(?:\\*\\.)?(?:[A-Za-z0-9_-]{1,63}\\.)*[A-Za-z0-9_-]{1,63}$",
+          errorMessage: "must be a host name, or one behind *.",
+        }),
+      ),
       "TLS server names that it matches; empty: every connection. Several stream routes with different names may share a port",
       {
         form: {

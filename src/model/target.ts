@@ -2,22 +2,25 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource, refersTo } from "./resource.ts";
 import { type FieldForm, flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
+import { asHostName } from "./host-name.ts";
 
 /** What may be written about a target inside its service. */
 const targetFields = {
-  host: t.String({
-    minLength: 1,
-    maxLength: 255,
-    description: "Name, IPv4 or IPv6 address, or `unix:/path`",
-    form: {
-      help: "",
-      example: "10.0.0.5",
-      check: {
-        pattern: "^(?:unix:|(?!.*//)\\S*$)",
-        message: "must be a host name or address only, such as 10.0.0.5",
+  host: asHostName(
+    t.String({
+      minLength: 1,
+      maxLength: 255,
+      description: "Name, IPv4 or IPv6 address, or `unix:/path`",
+      form: {
+        help: "",
+        example: "10.0.0.5",
+        check: {
+          pattern: "^(?:unix:|(?!.*//)\\S*$)",
+          message: "must be a host name or address only, such as 10.0.0.5",
+        },
       },
-    },
-  }),
+    }),
+  ),
   port: nullable(
     t.Integer({ minimum: 1, maximum: 65_535 }),
     "Port; required, but null for a unix socket and for a name with SRV records",

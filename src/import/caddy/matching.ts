@@ -17,6 +17,7 @@ import {
   unknown,
   type ValueTerm,
 } from "./terms.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** The request as Caddy's matchers see it, which earlier handlers may have changed. */
 export interface View {
@@ -129,9 +130,9 @@ function hosts(members: Members, view: View): Bounds {
 /** Null for an invalid name. */
 function asciiHost(host: string): string | null {
   if (isIPv6(host)) return normalizeHost(`[${host}]`);
-  if (host.includes("*")) return /^[a-z0-9_*.-]+$/.test(host) ? host : null;
-  const ascii = /^[\x00-\x7f]*$/.test(host) ? host : URL.parse(`http://${host}`)?.hostname;
-  return ascii === undefined || /[:{}]/.test(ascii) ? null : normalizeHost(ascii);
+  const ascii = storedNameOf(host);
+  if (ascii.includes("*")) return /^[a-z0-9_*.-]+$/.test(ascii) ? ascii : null;
+  return /[:{}]/.test(ascii) ? null : normalizeHost(ascii);
 }
 
 /** One label for each asterisk. */

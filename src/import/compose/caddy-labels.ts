@@ -1,5 +1,6 @@
 // Reads the labels by which caddy-docker-proxy serves a container; knows no container engine.
 import { type LabeledSite, plainSite, portOf } from "./site.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** A directive of a Caddyfile with the directives inside of it. */
 interface Directive {
@@ -167,7 +168,7 @@ function upstreamOf(
     return isKnown ? { address: null, port: numbers[0] ?? null, scheme } : null;
   }
   const [, scheme = "http", host, port] =
-    /^(?:(https?):\/\/)?([A-Za-z0-9_.-]+)(?::(\d+))?\/?$/.exec(text) ?? [];
+    /^(?:(https?):\/\/)?([A-Za-z0-9_.-]+)(?::(\d+))?\/?$/.exec(storedNameOf(text)) ?? [];
   if (host === undefined) return null;
   const isHttps = scheme === "https";
   return {
@@ -196,8 +197,9 @@ function addressesOf(text: string, problems: string[]) {
   let isAny = false;
   let isPlain = false;
   for (const address of text.split(/[\s,]+/)) {
-    const [, scheme, host = "", port, path] =
+    const [, scheme, given = "", port, path] =
       /^(?:(https?):\/\/)?([^:/]*)(?::(\d+))?(\/.*)?$/i.exec(address) ?? [];
+    const host = storedNameOf(given);
     const isUsual = port === undefined || port === "80" || port === "443";
     const isKnown = /^(?:\*\.)?[A-Za-z0-9_.-]*$/.test(host) && (path ?? "/") === "/";
     if (!isKnown || !isUsual) {

@@ -1,6 +1,7 @@
 // Reads the environment variables by which nginx-proxy and acme-companion serve a container; knows no container engine.
 import { isDocument } from "../../control/body.ts";
 import { type LabeledSite, plainSite, portOf } from "./site.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** Variables that change nothing about who is served. */
 const HARMLESS: ReadonlySet<string> = new Set([
@@ -79,7 +80,9 @@ function placeOf(value: (name: string) => string): Place {
 }
 
 const listOf = (text: string): readonly string[] =>
-  text.split(",").flatMap((item) => (item.trim() === "" ? [] : [item.trim().toLowerCase()]));
+  text
+    .split(",")
+    .flatMap((item) => (item.trim() === "" ? [] : [storedNameOf(item.trim()).toLowerCase()]));
 
 function hostsOf(text: string, problems: string[]): readonly string[] {
   return listOf(text).filter((host) => {

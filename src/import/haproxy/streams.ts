@@ -4,6 +4,7 @@ import type { Bind } from "./binds.ts";
 import { type Condition, conditionOf, readAcls, type Test } from "./conditions.ts";
 import { type Section, settingOf } from "./sections.ts";
 import { addBackend } from "./servers.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 export interface StreamFrontend {
   readonly section: Section;
@@ -111,7 +112,7 @@ function serverNames(condition: Condition | null): readonly string[] | null {
       literals.length === 1 && only !== undefined && !only.isNegated && isName(only.test);
     if (!isKnown) return null;
     return only.test.values.map((value) =>
-      (only.test.match === "end" ? `*${value}` : value).toLowerCase(),
+      storedNameOf(only.test.match === "end" ? `*${value}` : value).toLowerCase(),
     );
   });
   return found.includes(null) ? null : found.flatMap((names) => names ?? []);

@@ -3,6 +3,7 @@ import type { Document } from "../../control/body.ts";
 import { caseless, escaped, portable } from "../expression.ts";
 import type { Conjunction, RuleTerm } from "../traefik/rule.ts";
 import type { Condition, Literal, Test } from "./conditions.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** Terms of a rule for each alternative; text: the test without an equivalent. */
 export function ruleOf(condition: Condition): readonly Conjunction[] | string {
@@ -59,7 +60,7 @@ function termsOf(test: Test): readonly Term[] | null {
 
 function hostTerms(test: Test): readonly Term[] | null {
   const { match, values } = test;
-  const names = values.map((value) => value.toLowerCase());
+  const names = values.map((value) => storedNameOf(value).toLowerCase());
   if (match === "exact")
     return [{ matcher: "host", values: names.map((host) => host.replace(/:\d+$/, "")) }];
   const below = (host: string) => `^.+\\.${escaped(host)}$`;
@@ -184,7 +185,9 @@ function memberOf(test: Test, side: "over" | "under"): Document | null {
     }
     case "host": {
       if (side === "over" && match === "exact")
-        return { host: values.map((value) => value.toLowerCase().replace(/:\d+$/, "")) };
+        return {
+          host: values.map((value) => storedNameOf(value).toLowerCase().replace(/:\d+$/, "")),
+        };
       if (sources === null) return null;
       const ends = sources.map((source) =>
         side === "over" ? source.replace(/\$$/, "(?:\\.?(?::\\d*)?$)") : source,

@@ -3,6 +3,7 @@ import type { ValueMatch } from "../../model/route.ts";
 import { caseless, escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
 import { isRegexPath } from "./route-paths.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 export interface Hosts {
   readonly hosts: readonly string[];
@@ -28,7 +29,8 @@ export function hostsOf(members: Members): Hosts {
 }
 
 /** `members`: of the route, to report what changes. */
-export function hostsFrom(wanted: readonly string[], members: Members | null = null): Hosts {
+export function hostsFrom(given: readonly string[], members: Members | null = null): Hosts {
+  const wanted = given.map(storedNameOf);
   const source = `^(?:${wanted.map(hostSource).join("|")})`;
   const field = wanted.length > 0 && source.length <= MAX_LENGTH ? source : null;
   const found = new Set<string>();

@@ -6,6 +6,7 @@ import { caseless, portable } from "../expression.ts";
 import { outsideClasses } from "./paths.ts";
 import type { HostGroup } from "./routes.ts";
 import { type Level, shownPlace } from "./tree.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 export interface ServerNames {
   readonly exact: readonly string[];
@@ -37,7 +38,7 @@ export function namesOf(server: Level, report: Report): ServerNames {
   const expressions = new Set<string>();
   for (const { args, place } of server.own("server_name"))
     for (const raw of args) {
-      const name = raw.toLowerCase();
+      const name = storedNameOf(raw).toLowerCase();
       const omit = (why: string) =>
         report.omitted(`server_name ${raw} at ${shownPlace(place)}`, why);
       if (raw.startsWith("~")) expressions.add(raw.slice(1));

@@ -5,6 +5,7 @@ import { addCertificate } from "../pem.ts";
 import { addNpmDnsProvider } from "./dns-providers.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, rowsOf, timesOf } from "./rows.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 export interface ImportedCertificate {
   readonly id: string;
@@ -24,7 +25,7 @@ interface Row {
 /** Fills `context.certificates`. */
 export function addCertificates(context: NpmContext): void {
   for (const members of rowsOf("certificate", context)) {
-    const domains = members.texts("domain_names").map((name) => name.toLowerCase());
+    const domains = members.texts("domain_names").map(storedNameOf);
     const nice = members.text("nice_name");
     const name = nice === null || nice === "" ? (domains[0] ?? "certificate") : nice;
     members.setLabel(`certificate "${name}"`);

@@ -30,10 +30,11 @@ import {
 } from "./locations.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 export function addProxyHosts(context: NpmContext): void {
   for (const members of rowsOf("proxy_host", context)) {
-    const domains = [...new Set(members.texts("domain_names").map((name) => name.toLowerCase()))];
+    const domains = [...new Set(members.texts("domain_names").map(storedNameOf))];
     members.setLabel(`proxy host "${domains.join(", ")}"`);
     new HostImport(members, domains, context).add();
   }

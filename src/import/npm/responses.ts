@@ -4,6 +4,7 @@ import { readAdvanced, type ResponsePlugin } from "./advanced.ts";
 import { addHsts, omitSettings, redirectOf, reportIgnored, securityOf } from "./host-parts.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** The source has no variables here: escape the `$`. */
 const withoutVariables = (text: string) => text.replaceAll("$", "%24");
@@ -43,7 +44,7 @@ export function addDeadHosts(context: NpmContext): void {
 
 function addRoute(members: Members, kind: string, context: NpmContext): string {
   const { output } = context;
-  const domains = members.texts("domain_names");
+  const domains = members.texts("domain_names").map(storedNameOf);
   members.setLabel(`${kind} "${domains.join(", ")}"`);
   omitState(members);
   omitSettings(members, context);

@@ -3,6 +3,7 @@ import type { ValueMatch } from "../../model/route.ts";
 import { caseless, escaped, portable } from "../expression.ts";
 import { fromPattern, HOST_END, hostExpression } from "./hosts.ts";
 import type { Conjunction, RuleTerm } from "./rule.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** One path, in a plain form and as expressions on normalized paths. */
 export interface TraefikPath {
@@ -172,7 +173,7 @@ function collect(term: RuleTerm, found: Collected): string | null {
 }
 
 function addHosts(values: readonly string[], isNegated: boolean, found: Collected): string | null {
-  const names = values.map((host) => host.trim().toLowerCase().replace(/\.$/, ""));
+  const names = values.map((host) => storedNameOf(host.trim()).toLowerCase().replace(/\.$/, ""));
   const wrong = names.find((host) => host === "" || host.includes("*"));
   if (wrong !== undefined) return `host(${wrong}) matches no request`;
   if (isNegated) addHostHeader(`^(?!(?:${names.map(caseless).join("|")})${HOST_END})`, found);

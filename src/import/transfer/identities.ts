@@ -11,6 +11,7 @@ import { emailKey } from "../../model/user.ts";
 import type { Steps } from "../../pace.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../../control/body.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** One object of an imported file. */
 export interface Item {
@@ -207,9 +208,10 @@ class Registry {
 
 /** What identifies an object in its collection without its id; null: nothing. */
 export function keyOf(collection: CollectionName, object: object): string | null {
-  const values = definitionOf(collection).identifiedBy.map(
-    (name) => (object as Document)[name] ?? null,
-  );
+  const values = definitionOf(collection).identifiedBy.map((name) => {
+    const value = (object as Document)[name] ?? null;
+    return name === "host" && typeof value === "string" ? storedNameOf(value) : value;
+  });
   if (values.every((value) => value === null)) return null;
   return JSON.stringify(
     values.map((value) => (collection === "users" ? emailKey(String(value)) : value)),

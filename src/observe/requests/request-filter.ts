@@ -6,6 +6,7 @@ import { grpcStatusNames } from "../../http/grpc.ts";
 import { cidrProblem, compileCidrs } from "../../net/cidr.ts";
 import { findByKey } from "../../control/key.ts";
 import type { RequestView } from "./request-view.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** Names of the filters. */
 export const requestFilters = [
@@ -56,7 +57,7 @@ export function createRequestFilter(words: FilterWords, config: GatewayConfig): 
 function testOf(name: Exclude<FilterName, "status">, text: string, config: GatewayConfig): Test {
   switch (name) {
     case "host": {
-      const host = text.toLowerCase();
+      const host = storedNameOf(text);
       return host.startsWith("*.")
         ? (view) => view.host?.endsWith(host.slice(1)) === true
         : (view) => view.host === host;

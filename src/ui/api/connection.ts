@@ -1,6 +1,7 @@
 // Calls of the management API on the same origin, with one error type and a retry after sign-in; knows no page.
 import { ApiError, toApiError } from "./error.ts";
 import { SignInGate } from "./sign-in-gate.ts";
+import { withShownNames } from "./shown-names.ts";
 
 export interface SendOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -51,7 +52,10 @@ export class Connection {
   /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the response is a success. */
   async send<T>(path: string, options: SendOptions = {}): Promise<ApiResponse<T>> {
     const response = await this.request(path, options);
-    return { value: (await response.json()) as T, ...factsOf(response.headers) };
+    const text = await response.text();
+    const value: unknown = JSON.parse(text);
+    const shown = text.includes("xn--") ? withShownNames(value) : value;
+    return { value: shown as T, ...factsOf(response.headers) };
   }
 
   /** The same for responses that are not JSON, such as files. */

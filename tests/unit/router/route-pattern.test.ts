@@ -63,11 +63,7 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
   { fields: { hosts: ["*a.test"] }, path: "hosts[0]", says: "or *.example.com" },
   { fields: { hosts: ["*.10.0.0.1"] }, path: "hosts[0]", says: "or *.example.com" },
   { fields: { hosts: ["999.1.1.1"] }, path: "hosts[0]", says: "must be a host name" },
-  {
-    fields: { hosts: ["*.bücher.example"] },
-    path: "hosts[0]",
-    says: "in ASCII: *.xn--bcher-kva.example",
-  },
+  { fields: { hosts: ["*.bücher.example"] }, path: "hosts[0]", says: "must be a host name" },
   { fields: { hosts: ["a.test", "A.test."] }, path: "hosts[1]", says: "duplicates hosts[0]" },
   { fields: { paths: [prefix("api")] }, path: "paths[0].value", says: 'must start with "/"' },
   {

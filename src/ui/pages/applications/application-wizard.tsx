@@ -22,6 +22,7 @@ import {
 } from "./application-values.ts";
 import { AccessFields, HttpsFields } from "./https-fields.tsx";
 import { PlanStep } from "./plan-step.tsx";
+import { asciiName } from "../../api/shown-names.ts";
 
 const LIST = { href: pagePath("applications"), label: "Applications" };
 
@@ -154,7 +155,7 @@ function DomainStep({ form }: ApplicationFieldsProps) {
 
 /** `*.shop.example.com` becomes `shop.example.com`. */
 const nameFor = (domain: string): string =>
-  isDomain(domain) ? domain.trim().replace("*.", "") : "";
+  isDomain(domain) ? asciiName(domain.trim().replace("*.", "")) : "";
 
 function HttpsStep({ form }: ApplicationFieldsProps) {
   return (

@@ -1,5 +1,6 @@
 // The fields of the form of a certificate, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
+import { asciiName } from "../../api/shown-names.ts";
 
 export interface CertificateValues extends Pick<
   Read<"certificates">,
@@ -120,7 +121,7 @@ export const rules = {
 
 /** The name of a new certificate follows its first domain until the user edits it. */
 export function followedName(values: CertificateValues, domains: readonly string[]): string {
-  const nameFor = (all: readonly string[]) => all[0]?.replace("*.", "") ?? "";
+  const nameFor = (all: readonly string[]) => asciiName(all[0]?.replace("*.", "") ?? "");
   const isFollowing = values.name === "" || values.name === nameFor(values.domains);
   return isFollowing ? nameFor(domains) : values.name;
 }
