@@ -27,6 +27,7 @@ export function workerStart({ store, box, stored }: OpenedState, options: ServeO
     cookieId,
     ...workerKeys(box),
     logDirectories: { directory: join(dataDir, "logs"), absolute: logDir },
+    bodyDirectory: dataDir,
     dnsServers,
     httpEngine,
     sharedCounters: counters && { ...counters, scope: cookieId },

@@ -58,6 +58,8 @@ export interface DataPlaneOptions {
   readonly sharedCounters?: WorkerCounters | null;
   /** Where plugins may write files; absent: nowhere. */
   readonly logDirectories?: LogDirectories | null;
+  /** Where long request bodies are buffered; absent: nowhere. */
+  readonly bodyDirectory?: string | null;
   /** Reports used credentials every few seconds. */
   readonly used?: (credentialIds: readonly string[]) => void;
   /** A client uses a TLS server name whose certificate can be issued on demand. Default: ignored. */

@@ -37,6 +37,7 @@ const titles: Readonly<Record<number, string>> = {
   503: "Service Unavailable",
   504: "Gateway Timeout",
   505: "HTTP Version Not Supported",
+  507: "Insufficient Storage",
   508: "Loop Detected",
 };
 

@@ -229,6 +229,14 @@ export const failures = {
     retry: "never",
     reason,
   }),
+  noStorage: (cause: Error): ProxyError => ({
+    source: "gateway",
+    status: 507,
+    token: "proxy_internal_error",
+    detail: "the gateway has no room to buffer the request body",
+    retry: "never",
+    cause,
+  }),
   internal: (cause: unknown): ProxyError => ({
     source: "gateway",
     status: 500,

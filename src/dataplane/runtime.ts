@@ -39,6 +39,7 @@ import { UdpStreams } from "./stream/udp-streams.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 import { createWebSockets } from "./websocket/sessions.ts";
 import type { WorkerServices } from "./worker-services.ts";
+import { RequestBuffers } from "./request-buffers.ts";
 
 /** Time for plugins to send what they have buffered when the worker stops; the supervisor waits for 1 s. */
 const PLUGIN_CLOSE_MS = 800;
@@ -92,6 +93,7 @@ class Runtime implements DataPlane {
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       timeouts: options.webSocketTimeouts,
     });
+    const bufferBudget = new BufferBudget(0);
     this.#worker = {
       index: options.worker,
       board: options.board,
@@ -102,7 +104,11 @@ class Runtime implements DataPlane {
       inFlight,
       recorder: this.#recorder,
       webSockets: this.#webSockets,
-      bufferBudget: new BufferBudget(0),
+      bufferBudget,
+      requestBuffers: new RequestBuffers({
+        directory: options.bodyDirectory ?? null,
+        budget: bufferBudget,
+      }),
       overload: new Overload(options),
       challenges: new OpenChallenges(options.onUnknownName ?? (() => {})),
       aborted: new AbortedRequests(abortObserver(options)),
@@ -218,6 +224,7 @@ class Runtime implements DataPlane {
     // Targets may have been deleted and recreated with another row.
     this.#recorder.forgetDeleted();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
+    this.#worker.requestBuffers.setLimit(generation.settings.limits.request_buffer_disk_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
     this.#destinations.permit(generation.settings);
     this.#options.board.set(this.#options.worker, "revision", generation.revision);

@@ -95,6 +95,7 @@ function start(
     plugins: parts.plugins,
     pluginKey,
     logDirectories: command.logDirectories,
+    bodyDirectory: command.bodyDirectory ?? null,
     counters: new CounterTable(command.shared.counters, { thread: command.thread }),
     sharedCounters:
       at === null ? null : new WorkerCounters(at, { board, worker, log, key: pluginKey }),

@@ -6,6 +6,7 @@ import type { BufferBudget } from "./buffer-budget.ts";
 import type { OpenChallenges } from "./challenges.ts";
 import type { LogLine } from "./data-plane.ts";
 import type { InFlight } from "./in-flight.ts";
+import type { RequestBuffers } from "./request-buffers.ts";
 import type { Overload } from "./overload.ts";
 import type { Geo } from "./plugin/geo.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
@@ -23,6 +24,7 @@ export interface WorkerServices {
   readonly log: LogLine;
   readonly inFlight: InFlight;
   readonly bufferBudget: BufferBudget;
+  readonly requestBuffers: RequestBuffers;
   readonly aborted: AbortedRequests;
   readonly challenges: OpenChallenges;
   readonly overload: Overload;

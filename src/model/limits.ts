@@ -89,6 +89,20 @@ export const limits = group(
         group: "gateway",
       },
     }),
+    request_buffer_disk_bytes: since(
+      9,
+      integer(10_737_418_240, {
+        minimum: 0,
+        maximum: 1_099_511_627_776,
+        description:
+          "Disk of one worker for request bodies of routes with request_buffering, in bytes; above it the gateway responds with 507",
+        form: {
+          title: "Request buffers per worker",
+          help: "Disk for request bodies of routes with request buffering; requests above the limit get status 507",
+          group: "gateway",
+        },
+      }),
+    ),
     max_in_flight_requests: integer(0, {
       minimum: 0,
       maximum: 10_000_000,

@@ -16,6 +16,7 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
+import { requestBuffering } from "./request-buffering.ts";
 import { retriesFields } from "./retries.ts";
 import { upgradeFields } from "./upgrade-fields.ts";
 import { grpcMatch, pathMatch, valueMatch, type PathMatch, pathMatchOf } from "./route-match.ts";
@@ -356,6 +357,7 @@ export const routeInput = t.Object(
         },
       }),
     ),
+    request_buffering: requestBuffering,
     ...upgradeFields,
     enabled: flag(true, "Whether the router uses the route", {
       help: "Off: it matches no request",

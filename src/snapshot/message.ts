@@ -28,6 +28,8 @@ export interface StartCommand {
   readonly pluginKey: string;
   /** Where plugins may write files; null: nowhere. */
   readonly logDirectories: LogDirectories | null;
+  /** Where long request bodies are buffered. Absent: nowhere. */
+  readonly bodyDirectory?: string;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** Serves all listeners that can do with it. Absent: each has its own. */

@@ -43,6 +43,7 @@ export interface WorkerPoolOptions {
   readonly pluginKey?: string;
   /** Where plugins may write files; default: nowhere. */
   readonly logDirectories?: StartCommand["logDirectories"];
+  readonly bodyDirectory?: StartCommand["bodyDirectory"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** As in `StartCommand`. */

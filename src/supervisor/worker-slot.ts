@@ -62,6 +62,7 @@ export interface WorkerSlotOptions {
   readonly keys: () => WorkerKeys;
   /** Where plugins may write files. */
   readonly logDirectories: StartCommand["logDirectories"];
+  readonly bodyDirectory?: StartCommand["bodyDirectory"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly httpEngine?: StartCommand["httpEngine"];
@@ -196,6 +197,7 @@ export class WorkerSlot {
     const { workers, instanceId, cookieId, keys, requests } = this.#options;
     const { logDirectories, dnsServers, httpEngine, managementAddresses, sharedCounters } =
       this.#options;
+    const { bodyDirectory } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
@@ -207,6 +209,7 @@ export class WorkerSlot {
       cookieId,
       ...keys(),
       logDirectories,
+      ...(bodyDirectory === undefined ? {} : { bodyDirectory }),
       dnsServers,
       ...(httpEngine === undefined ? {} : { httpEngine }),
       managementAddresses: managementAddresses(),

@@ -233,6 +233,7 @@ export async function startDataPlane(
     readonly webSocketTimeouts?: DataPlaneOptions["webSocketTimeouts"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
     readonly logDirectories?: DataPlaneOptions["logDirectories"];
+    readonly bodyDirectory?: string;
     /** Metrics of plugins, optionally with their own clock. */
     readonly counters?: CounterTable;
     /** A server of counters for all nodes. Default: none. */
@@ -283,6 +284,7 @@ export async function startDataPlane(
     webSocketTimeouts: sketch.webSocketTimeouts,
     dnsServers: sketch.dnsServers ?? [],
     logDirectories: sketch.logDirectories ?? null,
+    bodyDirectory: sketch.bodyDirectory ?? null,
     counters,
     sharedCounters:
       sketch.sharedCounters === undefined

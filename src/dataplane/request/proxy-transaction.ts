@@ -71,7 +71,10 @@ export class ProxyTransaction
       const total = route.timeouts?.request_timeout ?? this.service.service.request_timeout;
       if (total > 0) this.#totalDeadline = now + total;
     }
-    this.#attempt(now);
+    const isBuffered = this.buffersBody((error) =>
+      error === null ? this.#retry(0) : this.#abortWith(error),
+    );
+    if (!isBuffered) this.#attempt(now);
   }
 
   /** A method of its own: inlined, its closure would be allocated for each request. */
@@ -93,8 +96,6 @@ export class ProxyTransaction
   protected openExchange(target: TargetRuntime): UpstreamExchange {
     return target.transport.open(this, this.needsFresh);
   }
-
-  // Events of the exchange.
 
   onHead(received: ResponseHead): void {
     const { grpc } = this;
@@ -227,15 +228,14 @@ export class ProxyTransaction
     if (head === null) return;
     try {
       const pending = respondUpstream(this, head, pieces);
-      if (pending !== null) return this.#endAfter(pending);
+      if (pending !== null) {
+        pending.catch((error) => this.#abortResponse(error)).finally(() => this.#end(this.#status));
+        return;
+      }
     } catch (error) {
       this.#abortResponse(error);
     }
     this.#end(this.#status);
-  }
-
-  #endAfter(response: Promise<void>): void {
-    response.catch((error) => this.#abortResponse(error)).finally(() => this.#end(this.#status));
   }
 
   /** A plugin failed within the response body. */
@@ -296,8 +296,6 @@ export class ProxyTransaction
     this.#end(error.status);
   }
 
-  // Timer and client events.
-
   tick(now: number): void {
     const { listener, stream } = this.request;
     if (!this.#watchesClient) this.#watchClient();
@@ -307,7 +305,7 @@ export class ProxyTransaction
       this.#hasSuspendedIdleTimeout = true;
       stream.suspendIdleTimeout();
     }
-    const end = this.grpc?.overdue(now, this.body) ?? null;
+    const end = this.grpc?.overdue(now, this.body) ?? this.readingOverdue(now);
     if (end !== null) this.#abortWith(end);
     else if (now >= this.#totalDeadline) this.#endAll();
     else if (now >= this.#readDeadline) this.#abortWith(failures.clientStalled);
@@ -387,6 +385,7 @@ export class ProxyTransaction
     this.#mode = "done";
     if (this.#pause !== null) clearTimeout(this.#pause);
     this.endAttempts();
+    this.freeBody();
     if (this.#reserved > 0) this.#stopBuffering();
     this.#pieces = null;
     const { request } = this;

@@ -4,6 +4,7 @@ import type { FailureText } from "../../shared-memory/target-health.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { PickRequest } from "../balancer/balancer.ts";
 import { hashKey } from "../hash-key.ts";
+import type { RequestBuffer } from "../request-buffers.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
@@ -38,6 +39,9 @@ export class UpstreamAttempts implements PickRequest {
   target: TargetRuntime | null = null;
   /** Null: the request has none. */
   body: RequestBody | null = null;
+  /** The body of a route with `request_buffering`; null: not buffered. */
+  #buffer: RequestBuffer | null = null;
+  #isReading = false;
   /** Null: not gRPC. */
   grpc: GrpcCall | null = null;
   /** Whether only the body prevents a retry of the last failure. */
@@ -130,6 +134,33 @@ export class UpstreamAttempts implements PickRequest {
       if (isCounted && target !== null) this.service.group.leave(target);
       isCounted = false;
     };
+  }
+
+  /**
+   * Reads the body before the first attempt where the route says so: targets that need its length get it, and it can be sent
+   * again. False: it does not, and `done` is not called.
+   */
+  protected buffersBody(done: (error: ProxyError | null) => void): boolean {
+    const { body, request, route, grpc } = this;
+    if (body === null || grpc !== null || route.route.request_buffering !== "on") return false;
+    this.#buffer = request.worker.requestBuffers.create();
+    this.#isReading = true;
+    body.store(this.#buffer, (error) => {
+      this.#isReading = false;
+      request.upstreamBodyLength = body.bytes === 0 ? null : body.bytes;
+      if (body.bytes === 0) this.body = null;
+      done(error);
+    });
+    return true;
+  }
+
+  protected freeBody(): void {
+    this.#buffer?.free();
+  }
+
+  /** The failure when the client of a body that is read before is too slow, else null. */
+  protected readingOverdue(now: number): ProxyError | null {
+    return this.#isReading ? (this.body?.overdue(now, 0) ?? null) : null;
   }
 
   protected get bodyState(): BodyState {

@@ -3,6 +3,7 @@ import type { FieldPairs } from "../../http/fields.ts";
 import type { BodySource, ClientBody } from "../client-body.ts";
 import { bodyFailure, failures, type ProxyError } from "../error.ts";
 import { bufferRelease } from "../buffer-release.ts";
+import type { RequestBuffer } from "../request-buffers.ts";
 
 /** Where the bytes of a body go: a connection, or a stream of one. */
 export interface BodySink {
@@ -56,11 +57,18 @@ export class RequestBody {
   #waitsFor: "client" | "target" | null = null;
   #waitsSince = 0;
   #isCancelled = false;
+  /** Of the last pass; one before it has ended with its connection. */
+  #pass = 0;
+  /** Declared, or known because the body is buffered; -1: unknown. */
+  #length: number;
+  /** The whole body in a file. */
+  #stored: RequestBuffer | null = null;
   #continue: (() => void) | null = null;
 
   constructor(options: RequestBodyOptions) {
     this.#options = options;
     this.#buffered = options.bytes;
+    this.#length = options.length;
     this.bytes = this.#buffered?.byteLength ?? 0;
   }
 
@@ -73,27 +81,23 @@ export class RequestBody {
   }
 
   async #run(head: string | null, sink: BodySink): Promise<ProxyError | null> {
-    if (this.#buffered !== null) {
-      await this.#write(
-        sink,
-        head === null
-          ? this.#buffered
-          : Buffer.concat([Buffer.from(head, "latin1"), this.#buffered]),
-        true,
-      );
-      return null;
-    }
-    const { client, length, maxBytes, piped } = this.#options;
-    const source: BodySource | null = piped === null ? client : piped.getReader();
+    // The attempt before this one has cancelled it.
+    if (this.#buffered !== null || this.#stored !== null) this.#isCancelled = false;
+    if (this.#buffered !== null) return await this.#sendWhole(head, sink, this.#buffered);
+    const { maxBytes, piped } = this.#options;
+    const length = this.#length;
+    const pass = ++this.#pass;
+    const source = this.#stored === null ? this.#client() : this.#stored.reader();
     if (source === null) return failures.internal(new Error("a request has no body to send"));
     const waits = head !== null && this.#options.awaitsContinue?.() === true;
     if (waits) {
       await this.#write(sink, Buffer.from(head, "latin1"));
       await this.#continued();
-      if (this.#isCancelled) return null;
+      if (this.#isOver(pass)) return null;
     }
     this.#source = source;
     this.#isBegun = true;
+    this.bytes = 0;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
     let isKept = isShort || (length < 0 && this.#options.keepsShort === true);
@@ -108,7 +112,7 @@ export class RequestBody {
       this.#wait("client");
       const { done, value } = await source.read();
       this.#waitsFor = null;
-      if (this.#isCancelled) return null;
+      if (this.#isOver(pass)) return null;
       if (done) break;
       this.bytes += value.byteLength;
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
@@ -126,19 +130,68 @@ export class RequestBody {
       const full = this.#write(sink, bytes, this.bytes === length);
       if (full !== null) await full;
       prefix = "";
-      if (this.#isCancelled) return null;
-      if (piped !== null) bufferRelease.releaseLater(value);
+      if (this.#isOver(pass)) return null;
+      if (piped !== null && this.#stored === null) bufferRelease.releaseLater(value);
       else if (!isKept) bufferRelease.releaseNow(value);
     }
     if (isKept && length < 0) this.#buffered = Buffer.concat(pieces);
     if (prefix !== "") await this.#write(sink, Buffer.from(prefix, "latin1"));
-    if (isChunked) {
-      let end = "0\r\n";
-      for (const [name, value] of this.trailers) end += `${name}: ${value}\r\n`;
-      await this.#write(sink, Buffer.from(`${end}\r\n`, "latin1"));
-    }
+    if (isChunked) await this.#write(sink, this.#lastChunk());
     // Bun checks this too; a truncated body must never look complete to the target.
     else if (length >= 0 && this.bytes !== length) return wrongLength;
+    return null;
+  }
+
+  async #sendWhole(head: string | null, sink: BodySink, bytes: Uint8Array): Promise<null> {
+    const whole = head === null ? bytes : Buffer.concat([Buffer.from(head, "latin1"), bytes]);
+    await this.#write(sink, whole, true);
+    return null;
+  }
+
+  #lastChunk(): Buffer {
+    let end = "0\r\n";
+    for (const [name, value] of this.trailers) end += `${name}: ${value}\r\n`;
+    return Buffer.from(`${end}\r\n`, "latin1");
+  }
+
+  #client(): BodySource | null {
+    const { client, piped } = this.#options;
+    return piped === null ? client : piped.getReader();
+  }
+
+  #isOver(pass: number): boolean {
+    return this.#isCancelled || pass !== this.#pass;
+  }
+
+  /** Reads the body to its end before it is sent, so that its length is known and it can be sent again; then calls `done`. */
+  store(into: RequestBuffer, done: (error: ProxyError | null) => void): void {
+    this.#store(into).then(done, (error: unknown) => done(bodyFailure(error)));
+  }
+
+  async #store(into: RequestBuffer): Promise<ProxyError | null> {
+    const source = this.#buffered === null ? this.#client() : null;
+    if (source === null) return null;
+    const { maxBytes, piped } = this.#options;
+    this.#source = source;
+    this.#isBegun = true;
+    for (;;) {
+      this.#wait("client");
+      const { done, value } = await source.read();
+      this.#waitsFor = null;
+      if (this.#isCancelled) return failures.clientGone;
+      if (done) break;
+      this.bytes += value.byteLength;
+      if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
+      if (this.#length >= 0 && this.bytes > this.#length) return wrongLength;
+      await into.add(value);
+      if (this.#isCancelled) return failures.clientGone;
+      if (piped === null) bufferRelease.releaseNow(value);
+    }
+    if (this.#length >= 0 && this.bytes !== this.#length) return wrongLength;
+    this.#length = this.bytes;
+    this.#buffered = await into.finish();
+    if (this.#isCancelled) return failures.clientGone;
+    if (this.#buffered === null) this.#stored = into;
     return null;
   }
 
@@ -190,7 +243,7 @@ export class RequestBody {
 
   /** Whether the whole body can be sent to another target. */
   get isRepeatable(): boolean {
-    return !this.#isBegun || this.#buffered !== null;
+    return !this.#isBegun || this.#buffered !== null || this.#stored !== null;
   }
 
   /** Whether the target has everything that the client has sent so far, and more follows. */
