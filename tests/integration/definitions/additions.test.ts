@@ -54,8 +54,8 @@ beforeAll(async () => {
   adding("field", () =>
     tree.edit("src/model/route.ts", [
       [
-        "    websocket: flag(",
-        '    owner: since(5, t.String({ maxLength: 64, default: "nobody", description: "Who looks after it" })),\n    websocket: flag(',
+        "    ...upgradeFields,",
+        '    owner: since(5, t.String({ maxLength: 64, default: "nobody", description: "Who looks after it" })),\n    ...upgradeFields,',
       ],
     ]),
   );
