@@ -13,6 +13,7 @@ import { join, type Membership } from "../fleet/join.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
+import { Speaker } from "../fleet/speaker.ts";
 import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -24,6 +25,7 @@ import {
   firstConfiguration,
   type FirstListeners,
 } from "../store/first-configuration.ts";
+import { MetaRows } from "../store/meta-rows.ts";
 import { Store, type StoredState } from "../store/store.ts";
 import { loadAdminTls } from "./admin-tls.ts";
 import { controlAddress } from "./control-socket.ts";
@@ -148,7 +150,7 @@ const withAdmin = (stored: StoredState, admin: FirstAdmin | null): StoredState =
     : { ...stored, config: { ...stored.config, users: new Map([[admin.user.id, admin.user]]) } };
 
 async function joinFleet(
-  { fleet }: ServeOptions,
+  { fleet, dataDir }: ServeOptions,
   { store, box, log }: Pick<OpenedState, "store" | "box"> & { readonly log: Log },
 ): Promise<Membership | null> {
   if (fleet === null) {
@@ -157,9 +159,11 @@ async function joinFleet(
       "this data directory is part of a fleet: start with --store, or run `sluice fleet leave` first",
     );
   }
+  const rows = store.with((context) => new MetaRows(context));
+  const speaker = new Speaker(store.instanceId, dataDir, rows);
   try {
     const membership = await join({
-      source: new PostgresSource({ ...fleet.database, ...queryTimes }),
+      source: new PostgresSource({ ...fleet.database, ...queryTimes, speaker }),
       store,
       box,
       id: store.instanceId,

@@ -146,6 +146,8 @@ export interface FleetView {
   /** Why load balancers should send no requests to this node; null: they may. */
   notReady(): string | null;
   status(): FleetStatus;
+  /** What an administrator is to know, without addresses. */
+  warnings(): readonly string[];
   figures(): FleetFigures;
   /** Calls `listener` once for each change of a node's state. */
   onNodeEvent(listener: (event: NodeTransition) => void): void;

@@ -6,7 +6,7 @@ import type { EntryCodec, EntryContent } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";
-import { AppendInDoubt, type EntrySource, type Term } from "./source.ts";
+import { AppendInDoubt, type EntrySource, Superseded, type Term } from "./source.ts";
 
 export interface AppenderOptions {
   readonly source: EntrySource;
@@ -104,6 +104,7 @@ export class Appender {
       if (isAppended) meter.append.observe(performance.now() - began);
       return isAppended;
     } catch (error) {
+      if (error instanceof Superseded) throw error;
       if (!(error instanceof AppendInDoubt)) {
         onLost();
         throw unavailable(error);

@@ -127,9 +127,17 @@ export class Fleet implements FleetView {
 
   notReady(): string | null {
     if (this.#options.isDrained()) return "draining: this node is to get no more requests";
-    return this.#options.follower.state === "joining"
+    const { follower } = this.#options;
+    if (follower.rivalry.error !== null)
+      return "refused: another process speaks for this node in its fleet";
+    return follower.state === "joining"
       ? "joining: this node does not serve the last change yet"
       : null;
+  }
+
+  warnings(): readonly string[] {
+    const { warning } = this.#options.follower.rivalry;
+    return warning === null ? [] : [warning];
   }
 
   onNodeEvent(listener: (event: NodeTransition) => void): void {

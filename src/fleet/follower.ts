@@ -17,6 +17,8 @@ import { signNode } from "./node-row.ts";
 import type { Lease } from "./lease.ts";
 import { cutOffError, Obstacle, reasonOf } from "./obstacle.ts";
 import { meaningOf } from "./postgres-words.ts";
+import { Rivalry } from "./rivalry.ts";
+import { WakeUps } from "./wake-ups.ts";
 import { type FleetSource, type Heartbeat, type LogEnd, SourceUnreachable } from "./source.ts";
 
 export interface FollowerOptions {
@@ -62,12 +64,11 @@ export class Follower {
   #missedBeats = 0;
   /** Why the last heartbeat failed, where more is known than that the database does not answer. */
   #meaning: string | null = null;
-  #isListening = false;
-  /** Whether the database sends notifications; null: not tried yet. */
-  #isNotified: boolean | null = null;
+  readonly #wakeUps: WakeUps;
   /** Until the workers have served the end of the log. */
   #isJoining = true;
   readonly #obstacle: Obstacle;
+  readonly rivalry: Rivalry;
   /** Monotonic time since when the workers do not serve the end of the log; null: they do. */
   #behindSince: number | null = null;
   /** What the last heartbeat said. */
@@ -85,6 +86,10 @@ export class Follower {
     this.#contact = new Contact(options.contact);
     this.#offset = new ClockOffset(options.log);
     this.#obstacle = new Obstacle(options.log);
+    this.rivalry = new Rivalry(options.log);
+    this.#wakeUps = new WakeUps(options, (position) => {
+      if (this.#parts?.store.expects(position) === false) void this.#follow();
+    });
   }
 
   /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
@@ -138,6 +143,7 @@ export class Follower {
   get state(): NodeState {
     if (this.isCutOff) return "cut_off";
     if (this.#isLeaving) return "leaving";
+    if (this.rivalry.error !== null) return "refused";
     if (this.#obstacle.reason !== null) return this.#obstacle.reason.state;
     if (this.#parts?.changes.unbound != null) return "refused";
     // Without an answer of the database this node is as far as it can know.
@@ -148,7 +154,9 @@ export class Follower {
 
   /** Why this node cannot serve the next change, or not all of the last one; empty: it can. */
   get error(): string {
-    return this.#obstacle.reason?.message ?? this.#parts?.changes.unbound ?? "";
+    return (
+      this.rivalry.error ?? this.#obstacle.reason?.message ?? this.#parts?.changes.unbound ?? ""
+    );
   }
 
   /** Position of the last entry in this node's database. */
@@ -247,7 +255,7 @@ export class Follower {
 
   #tick(): void {
     const { beat, poll } = this.#options.times;
-    const pause = this.#isNotified === false ? poll : beat;
+    const pause = this.#wakeUps.arrive === false ? poll : beat;
     void this.#beat().finally(() => {
       if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
     });
@@ -288,11 +296,12 @@ export class Follower {
       this.#miss(error);
       return;
     }
+    this.rivalry.observe(this.#end.other ?? null);
     this.#offset.measure(sentAt, this.#end.at, clock.now());
     if (this.isCutOff) await this.#returned();
     this.#missedBeats = 0;
     this.#contact.answered();
-    this.#listen();
+    this.#wakeUps.listen();
     if (this.#isBehind || this.#parts?.store.isInDoubt === true) {
       const isUnstored = this.#parts?.store.isUnstored === true;
       if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
@@ -332,29 +341,6 @@ export class Follower {
     return { ...row, mac: signNode(codec, row) };
   }
 
-  /** Without notifications the heartbeats find new entries, only later. */
-  #listen(): void {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    const { source, log } = this.#options;
-    source
-      .listen((position) => {
-        if (this.#parts?.store.expects(position) === false) void this.#follow();
-      })
-      .then(
-        (isNotified) => {
-          if (!isNotified && this.#isNotified !== false)
-            log.warn(
-              "the database of the fleet sends no notifications, as behind a pooler in transaction mode: this node polls",
-            );
-          this.#isNotified = isNotified;
-        },
-        () => {
-          this.#isListening = false;
-        },
-      );
-  }
-
   #miss(error: unknown): void {
     const { log, source } = this.#options;
     this.#missedBeats++;
@@ -364,7 +350,7 @@ export class Follower {
         reason: this.#meaning ?? "no response",
       });
     if (!this.isCutOff) return;
-    this.#isListening = false;
+    this.#wakeUps.lose();
     source.reconnect();
   }
 

@@ -134,7 +134,7 @@ async function identify(
   known: string | null,
   onAnswer?: () => void,
 ): Promise<FleetIdentity> {
-  const { source, box, id, node: name, presentMs } = options;
+  const { source, box, id, node: name, presentMs, log } = options;
   await source.open(onAnswer);
   const { keyId } = box;
   const identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
@@ -143,7 +143,7 @@ async function identify(
       "--store: this data directory belongs to another fleet; name that fleet's database, or start with an empty data directory",
     );
   if (identity.keyId !== keyId) await requireRotation(identity, options);
-  await source.admit({ id, name, presentMs });
+  await source.admit({ id, name, presentMs, log });
   return identity;
 }
 

@@ -1,13 +1,9 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
-import { FleetError, PostgresConnection } from "./postgres-connection.ts";
-import type { head, lease, node, nodePlugins } from "./schema.ts";
-import {
-  type FleetNode,
-  type Heartbeat,
-  type LeaseSource,
-  type LogEnd,
-  SourceUnreachable,
-} from "./source.ts";
+import type { Log } from "../log.ts";
+import { FleetError } from "./postgres-connection.ts";
+import { PostgresSpeaker } from "./postgres-speaker.ts";
+import type { lease, node, nodePlugins } from "./schema.ts";
+import type { FleetNode, LeaseSource } from "./source.ts";
 import { defaultTimes } from "./times.ts";
 
 /** Every change costs a notification and a row for each node. */
@@ -27,6 +23,7 @@ export interface Admission {
   readonly name: string;
   /** A node that was seen within this time is there. */
   readonly presentMs: number;
+  readonly log: Log;
 }
 
 /** The only lease. */
@@ -35,17 +32,14 @@ const WORK = "work";
 /** Nodes that read this format have leases. */
 const LEASE_FORMAT = 2;
 
-export class PostgresRegistry extends PostgresConnection implements LeaseSource {
+export class PostgresRegistry extends PostgresSpeaker implements LeaseSource {
   /**
-   * Makes room for a node that starts. Throws a FleetError when a node of another id has its name, or there are too many.
+   * Makes room for a node that starts. Throws a FleetError when another process speaks for it, a node of another id has its name, or
+   * there are too many.
    */
-  async admit({ id, name, presentMs }: Admission): Promise<void> {
+  async admit({ id, name, presentMs, log }: Admission): Promise<void> {
+    await this.speak(log);
     const nodes = await this.nodes();
-    const same = nodes.find((node) => node.id === id && node.name !== name);
-    if (same !== undefined && same.seenMsAgo < presentMs)
-      throw new FleetError(
-        `--data-dir: node "${same.name}" of the fleet runs with a copy of this data directory; start with an empty one`,
-      );
     const others = nodes.filter((other) => other.id !== id);
     const namesake = others.find((other) => other.name === name);
     if (namesake !== undefined && namesake.seenMsAgo < presentMs)
@@ -58,35 +52,6 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
       throw new FleetError(
         `--store: the fleet has ${MAX_NODES} nodes, which is the most; forget those that are gone with DELETE /api/v1/nodes/{id}`,
       );
-  }
-
-  /** Writes this node's row, and returns the end of the log. Does not wait for a disk: the next heartbeat replaces the row. */
-  async beat(row: Heartbeat): Promise<LogEnd> {
-    const { id, name, url, version, formatMax, stored, served, state, error, mac } = row;
-    const { draining, clockOffsetMs } = row;
-    const [end] = await this.ask<(LogEnd & Pick<typeof head.$inferSelect, "position">)[]>(
-      (sql) => sql`
-        with quick as (
-          select set_config('synchronous_commit', 'off', true) as word
-        ), beat as (
-          insert into sluice.node (id, name, url, version, format_max, stored, served, seen, state, error, mac,
-            draining, clock_offset_ms)
-          values (${id}, ${name}, ${url}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${state}, ${error}, ${mac},
-            ${draining}, ${clockOffsetMs})
-          on conflict (id) do update set name = excluded.name, url = excluded.url, version = excluded.version,
-            format_max = excluded.format_max, stored = excluded.stored, served = excluded.served, seen = now(),
-            state = excluded.state, error = excluded.error, mac = excluded.mac,
-            draining = excluded.draining, clock_offset_ms = excluded.clock_offset_ms
-        )
-        select head.position::float8 as position, coalesce(entry.entry_id, whole.entry_id) as id,
-          (extract(epoch from clock_timestamp()) * 1000)::float8 as at
-        from quick, sluice.head
-        left join sluice.entry on entry.position = head.position
-        left join sluice.whole on whole.position = head.position`,
-      { ms: this.options.beatMs },
-    );
-    if (end === undefined) throw new SourceUnreachable("the table of the head is empty");
-    return end;
   }
 
   async nodes(): Promise<readonly FleetNode[]> {
@@ -103,6 +68,7 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
 
   /** Writes what a node serves, where that has changed; removes rows of nodes that are gone. Does not wait for a disk. */
   async writePlugins({ node: id, document, mac }: StoredPlugins): Promise<void> {
+    const { start } = this.spokenFor;
     await this.ask(
       (sql) => sql`
         with quick as (
@@ -112,6 +78,9 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
         )
         insert into sluice.node_plugins as known (node, document, mac)
         select ${id}::text, ${document}::bytea, ${mac}::bytea from quick
+        where ${start}::uuid is null or exists (
+          select from sluice.node_start speaker where speaker.node = ${id} and start = ${start}::uuid
+        )
         on conflict (node) do update set document = excluded.document, mac = excluded.mac
         where known.mac <> excluded.mac`,
     );
@@ -128,6 +97,7 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
 
   /** Nothing while the present node with the lowest id is of a version without leases: by its rule it has the work. */
   async lease({ holder, nodeId, ms }: Parameters<LeaseSource["lease"]>[0]): Promise<LeaseRow> {
+    const { start } = this.spokenFor;
     // The others only read: a row that many lock is slow. A renewal may be lost in a crash, which the time to its end covers, but not
     // who has the lease.
     const [term] = await this.ask<LeaseRow[]>(
@@ -145,7 +115,9 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
             select format_max from sluice.node
             where state in ('serving', 'lagging') and seen > now() - ${defaultTimes.away}::float8 * interval '1 ms'
             order by id collate "C" limit 1
-          ), ${LEASE_FORMAT}::int) >= ${LEASE_FORMAT}::int
+          ), ${LEASE_FORMAT}::int) >= ${LEASE_FORMAT}::int and (${start}::uuid is null or exists (
+            select from sluice.node_start where node = ${nodeId} and start = ${start}::uuid for share
+          ))
           on conflict (name) do update set holder = excluded.holder, node_id = excluded.node_id,
             expires = excluded.expires, epoch = held.epoch + (held.holder <> excluded.holder)::int
           where held.holder = excluded.holder or held.expires <= now()
@@ -172,17 +144,33 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
     );
   }
 
-  /** Removes a node that has ended. */
+  /** Removes a node that has ended; this one only while it speaks for itself. */
   async forget(id: string): Promise<void> {
-    await this.ask((sql) => sql`delete from sluice.node where id = ${id}`);
+    const { start, id: own } = this.spokenFor;
+    await this.ask(
+      (sql) => sql`
+        with ended as (
+          delete from sluice.node_start where node = ${id}
+            and (${start}::uuid is null or ${id} <> ${own} or start = ${start}::uuid)
+          returning node
+        )
+        delete from sluice.node where id = ${id} and (
+          exists (select from ended) or not exists (select from sluice.node_start where node = ${id})
+        )`,
+    );
   }
 
   /** Removes a node without a heartbeat for `awayMs`; false: it has one. */
   async forgetAway(id: string, awayMs: number): Promise<boolean> {
     const rows = await this.ask(
       (sql) => sql`
-        delete from sluice.node where id = ${id} and seen < now() - ${awayMs}::float8 * interval '1 ms'
-        returning id`,
+        with gone as (
+          delete from sluice.node where id = ${id} and seen < now() - ${awayMs}::float8 * interval '1 ms'
+          returning id
+        ), ended as (
+          delete from sluice.node_start where node in (select id from gone)
+        )
+        select id from gone`,
     );
     return rows.length === 1;
   }

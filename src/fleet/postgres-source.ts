@@ -19,9 +19,10 @@ type WholeRow = typeof whole.$inferSelect;
 
 export class PostgresSource extends PostgresRollups implements FleetSource {
   async append(added: Entry, term: Term | null = null): Promise<boolean> {
-    const { position, id, node: writer, format, body, mac } = added;
+    const { position, id: entryId, node: writer, format, body, mac } = added;
+    const { start, id } = this.spokenFor;
     const isLarge = body.byteLength > CHUNK_BYTES;
-    if (isLarge) await this.#writeChunks(id, body);
+    if (isLarge) await this.#writeChunks(entryId, body);
     // One statement, so that the entry and the new head are seen together or not at all.
     const rows = await this.ask(
       (sql) => sql`
@@ -32,18 +33,22 @@ export class PostgresSource extends PostgresRollups implements FleetSource {
               and split_part(value, ' ', 2)::float8 > extract(epoch from now())
           ) and (${term?.holder ?? null}::uuid is null or exists (
             select from sluice.lease where holder = ${term?.holder ?? null}::uuid and epoch = ${term?.epoch ?? 0}::bigint
+          )) and (${start}::uuid is null or exists (
+            select from sluice.node_start where node = ${id} and start = ${start}::uuid for share
           ))
           returning position
         ), written as (
           insert into sluice.entry (position, entry_id, node, format, body, mac)
-          select position, ${id}::uuid, ${writer}, ${format}::int, ${isLarge ? null : body}::bytea, ${mac}
+          select position, ${entryId}::uuid, ${writer}, ${format}::int, ${isLarge ? null : body}::bytea, ${mac}
           from moved
         )
         select pg_notify('sluice', position::text) from moved`,
       { ms: this.options.appendMs, late: AppendInDoubt },
     );
-    if (rows.length === 0 && isLarge) await this.#dropChunks(id);
-    return rows.length === 1;
+    if (rows.length === 1) return true;
+    if (isLarge) await this.#dropChunks(entryId);
+    await this.requireSpeaks();
+    return false;
   }
 
   reserve(writer: string, ms: number): Promise<boolean> {
@@ -169,6 +174,11 @@ export class PostgresSource extends PostgresRollups implements FleetSource {
             select from sluice.node where stored < rotation.position
               and seen > now() - ${absentMs} * interval '1 millisecond'
           )`,
+    );
+    // Of starts that ended before their first heartbeat.
+    await this.ask(
+      (sql) => sql`
+        delete from sluice.node_start where at < now() - interval '1 day' and node not in (select id from sluice.node)`,
     );
     // Also what was written for an entry that never came.
     await this.ask(

@@ -107,6 +107,25 @@ export const node = sluice.table("node", {
   mac: bytea("mac").notNull(),
 });
 
+/** Which process speaks for a node: the others with its id have copies of its data directory, and write nothing. */
+export const nodeStart = sluice.table("node_start", {
+  /** Id of the node. */
+  node: text("node").primaryKey(),
+  /** A UUID of its own for each start. */
+  start: uuid("start").notNull(),
+  /** The boot of a machine and a data directory there, which only one process has at a time. */
+  place: text("place").notNull(),
+  /** Of its machine, for people. */
+  address: text("address").notNull(),
+  /** Number of the last heartbeat: two processes with one start, as after the snapshot of a running machine, would repeat some. */
+  beats: bigint("beats", { mode: "number" }).notNull(),
+  /** When it became the one that speaks. */
+  at: instant("at").notNull().defaultNow(),
+  /** The address of the last other process that wanted to speak for the node; null: none did. */
+  rival: text("rival"),
+  rivalAt: instant("rival_at"),
+});
+
 /** What nodes have counted, for views while a node does not respond; one row for each kind of objects. */
 export const rollup = sluice.table(
   "rollup",

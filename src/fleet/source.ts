@@ -1,6 +1,7 @@
 // The log that all nodes of a fleet share, and what they report about themselves; knows no database.
 import { ApiError } from "../model/error.ts";
 import type { Entry } from "./entry.ts";
+import type { OtherProcess } from "./speaker.ts";
 
 /** The source did not respond, or did not get the entry: nothing was changed. */
 export class SourceUnreachable extends ApiError {
@@ -12,6 +13,17 @@ export class SourceUnreachable extends ApiError {
     });
   }
 }
+
+/** Another process speaks for this node: nothing was changed. */
+export class Superseded extends ApiError {
+  constructor(address: string) {
+    super(503, `${supersededBy(address)}; nothing was changed`);
+  }
+}
+
+/** Starts a sentence. */
+export const supersededBy = (address: string): string =>
+  `${address === "" ? "another process" : `a process on ${address}`} runs with a copy of this node's data directory and speaks for it in the fleet: this one changes nothing and is not counted; stop one of the two, and give each machine a data directory of its own`;
 
 /** Whether the source has the entry is not known. */
 export class AppendInDoubt extends Error {}
@@ -48,7 +60,7 @@ export interface LeaseSource {
 export interface EntrySource {
   /**
    * Adds an entry; false: another entry has its position, another node has reserved the log, or `term` has ended. Rejects with
-   * SourceUnreachable or AppendInDoubt.
+   * SourceUnreachable, Superseded or AppendInDoubt.
    */
   append(entry: Entry, term?: Term | null): Promise<boolean>;
   /** For `ms` only the named node can append; false: another one has reserved the log. 0 ends it. */
@@ -101,14 +113,16 @@ export interface LogEnd {
   readonly id: string | null;
   /** The clock of the fleet: milliseconds since the Unix epoch. */
   readonly at: number;
+  /** Another process with the id of this node, now or in the last minutes; absent: none is known. */
+  readonly other?: OtherProcess | null;
 }
 
 /** What a running node needs of its fleet: the database of the fleet, or another node that passes it on. */
 export interface FleetSource extends EntrySource {
-  /** Notes how far a node is, and returns the end of the log. Rejects with SourceUnreachable. */
+  /** Notes how far a node is, unless another process speaks for it, and returns the end of the log. Rejects with SourceUnreachable. */
   beat(row: Heartbeat): Promise<LogEnd>;
   nodes(): Promise<readonly FleetNode[]>;
-  /** Removes a node that has ended. */
+  /** Removes a node that has ended; nothing where another process speaks for it. */
   forget(id: string): Promise<void>;
   /** Removes a node without a heartbeat for `awayMs`; false: it has one. */
   forgetAway(id: string, awayMs: number): Promise<boolean>;

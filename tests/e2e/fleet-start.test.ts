@@ -158,7 +158,7 @@ test("what a version adds to the database is there when the database was away at
   await node.kill9();
   // As an older version has left it.
   await fleet.query(async (sql) => {
-    await sql`drop table sluice.lease, sluice.rollup, sluice.node_plugins`;
+    await sql`drop table sluice.lease, sluice.rollup, sluice.node_plugins, sluice.node_start`;
     await sql`drop table sluice.addition`;
   });
   await node.restart();

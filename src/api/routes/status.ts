@@ -101,6 +101,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
       ...control.pressure.warnings(),
       ...control.discovery.warnings(),
       ...(control.plugins.directory?.warnings() ?? []),
+      ...(control.fleet?.warnings() ?? []),
       ...hostWarnings(control.changes.config),
     ],
     fleet: control.fleet?.status() ?? null,
