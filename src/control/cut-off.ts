@@ -1,13 +1,24 @@
-// What a node does no more when it has been cut off from its fleet for long; without a fleet nothing. Knows no database.
+// What a node does no more when it has been cut off from its fleet, or behind it, for long; without a fleet nothing. Knows no database.
 import type { Settings } from "../model/settings.ts";
-import type { FleetView } from "./fleet-view.ts";
+import type { FleetView, Staleness } from "./fleet-view.ts";
 
 export interface CutOffOptions {
-  readonly fleet: Pick<FleetView, "cutOffSince"> | null;
-  readonly settings: () => Pick<Settings["fleet"], "max_stale" | "max_stale_sessions">;
+  readonly fleet: Pick<FleetView, "staleness"> | null;
+  readonly settings: () => Pick<
+    Settings["fleet"],
+    "max_stale" | "max_stale_sessions" | "unready_after"
+  >;
   /** Monotonic, in milliseconds. Default: performance.now. */
   readonly now?: () => number;
 }
+
+const upToDate: Staleness = { cutOffSince: null, behindSince: null, stop: null };
+
+const WHY: Readonly<Record<NonNullable<Staleness["stop"]>["state"], string>> = {
+  refused: "cannot serve or store the next change of its fleet",
+  outdated: "cannot read the next change of its fleet, which is of a newer version",
+  diverged: "has changes that the database of its fleet lacks, and follows it no more",
+};
 
 export class CutOff {
   readonly #options: CutOffOptions;
@@ -25,16 +36,21 @@ export class CutOff {
    */
   sessionProblem(): string | null {
     const { max_stale_sessions: limit } = this.#options.settings();
-    return this.#isLongerThan(limit)
+    return this.#isOlder(this.#options.fleet?.staleness().cutOffSince ?? null, limit)
       ? "this node is cut off from the database of its fleet for too long to trust sessions; sign in on another node, or use a token"
       : null;
   }
 
-  /** Why the node should get no traffic; null: no reason. */
+  /** Why the node should get no traffic; null: no reason. Public, so without what the error of the node names. */
   readyProblem(): string | null {
-    const { max_stale: limit } = this.#options.settings();
-    return this.#isLongerThan(limit)
-      ? "this node is cut off from the database of its fleet for longer than fleet.max_stale"
+    const { max_stale: limit, unready_after: stopLimit } = this.#options.settings();
+    const { stop, cutOffSince, behindSince } = this.#options.fleet?.staleness() ?? upToDate;
+    if (stop !== null && this.#isOlder(stop.since, stopLimit))
+      return `${stop.state}: this node ${WHY[stop.state]}, for longer than fleet.unready_after; GET /api/v1/nodes has the reason`;
+    if (this.#isOlder(cutOffSince, limit))
+      return "this node is cut off from the database of its fleet for longer than fleet.max_stale";
+    return this.#isOlder(behindSince, limit)
+      ? "this node does not serve the last changes of its fleet for longer than fleet.max_stale"
       : null;
   }
 
@@ -46,9 +62,8 @@ export class CutOff {
     return isTrusted !== wasTrusted;
   }
 
-  #isLongerThan(limitMs: number): boolean {
-    if (limitMs === 0) return false;
-    const since = this.#options.fleet?.cutOffSince() ?? null;
-    return since !== null && this.#now() - since > limitMs;
+  /** A limit of 0 is none. */
+  #isOlder(since: number | null, limitMs: number): boolean {
+    return since !== null && limitMs > 0 && this.#now() - since > limitMs;
   }
 }

@@ -122,6 +122,19 @@ export interface FleetFigures {
   readonly clockOffsetSeconds: number | null;
 }
 
+/** What keeps this node from serving the last change, and since when, in milliseconds of performance.now(); null: nothing. */
+export interface Staleness {
+  /** When the database of the fleet answered last. */
+  readonly cutOffSince: number | null;
+  /** Since when the workers do not serve the last change that is known. */
+  readonly behindSince: number | null;
+  /** Why this node does not follow its fleet, while another node serves all changes. */
+  readonly stop: {
+    readonly state: "refused" | "outdated" | "diverged";
+    readonly since: number;
+  } | null;
+}
+
 export interface FleetView {
   /** Id of this node. */
   readonly id: string;
@@ -139,6 +152,7 @@ export interface FleetView {
   requireConnected(): void;
   /** When the database of the fleet answered last, in milliseconds of performance.now(); null: it answers. */
   cutOffSince(): number | null;
+  staleness(): Staleness;
   /** Throws a 409 that names the missing nodes when fewer are present. */
   requirePresent(requirement: NodeRequirement): Promise<void>;
   /** Forgets a node without a heartbeat; false: it has one. */

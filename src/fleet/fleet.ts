@@ -10,6 +10,7 @@ import type {
   NodeTransition,
   NodeView,
   Reach,
+  Staleness,
 } from "../control/fleet-view.ts";
 import { isPresent, type NodeRequirement, shortageOf } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
@@ -93,6 +94,15 @@ export class Fleet implements FleetView {
 
   cutOffSince(): number | null {
     return this.#options.follower.cutOffSince();
+  }
+
+  staleness(): Staleness {
+    const { follower, id } = this.#options;
+    return {
+      cutOffSince: follower.cutOffSince(),
+      behindSince: follower.behindSince,
+      stop: this.#watch.isServedBeside(id) ? follower.stop : null,
+    };
   }
 
   expect(by: Actor, write: FleetWrite): void {

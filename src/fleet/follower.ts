@@ -192,6 +192,16 @@ export class Follower {
     return this.isCutOff ? this.#contact.answeredAt : null;
   }
 
+  /** Since when the workers do not serve the last entry, in milliseconds of performance.now(); null: they do. */
+  get behindSince(): number | null {
+    return this.#behindSince;
+  }
+
+  /** What keeps this node from following, and since when; null: nothing. */
+  get stop(): Obstacle["stop"] {
+    return this.#obstacle.stop;
+  }
+
   /** How long the workers have not served the last entry; 0: they do. */
   get lagMs(): number {
     return this.#behindSince === null ? 0 : performance.now() - this.#behindSince;

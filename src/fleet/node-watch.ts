@@ -46,6 +46,13 @@ export class NodeWatch {
     return { live: nodes.filter(isPresent).length, nodes: nodes.length };
   }
 
+  /** Whether a node other than this one serves every change, at the last look. */
+  isServedBeside(id: string): boolean {
+    return this.#known
+      .values()
+      .some((node) => node.id !== id && (node.state === "serving" || node.state === "lagging"));
+  }
+
   /** The number of nodes in each state, at the last look. */
   states(): ReadonlyMap<NodeState, number> {
     const counts = new Map<NodeState, number>();

@@ -1,15 +1,16 @@
 // Why a node does not follow the log of its fleet, and when it tries again; knows no log.
 import type { Log } from "../log.ts";
 import { type ApiError, unavailable } from "../model/error.ts";
-import { Unfollowable } from "./entry.ts";
+import { type ObstacleState, Unfollowable } from "./entry.ts";
 
 export class Obstacle {
   readonly #log: Log;
   #reason: Unfollowable | null = null;
   /** The end of the fleet's log at the last attempt. */
   #head = 0;
-  /** Monotonic, milliseconds. */
-  #since = 0;
+  /** Monotonic, milliseconds: of the last attempt, and since when this node does not follow. */
+  #triedAt = 0;
+  #began = 0;
 
   constructor(log: Log) {
     this.#log = log;
@@ -20,12 +21,19 @@ export class Obstacle {
     return this.#reason;
   }
 
+  /** What keeps this node from following, and since when, in milliseconds of performance.now(); null: nothing. */
+  get stop(): { readonly state: ObstacleState; readonly since: number } | null {
+    return this.#reason === null ? null : { state: this.#reason.state, since: this.#began };
+  }
+
   set(reason: Unfollowable, head: number): void {
     if (this.#reason?.message !== reason.message)
       this.#log.error("this node cannot follow its fleet", { error: reason.message });
+    const now = performance.now();
+    if (this.#reason === null) this.#began = now;
     this.#reason = reason;
     this.#head = head;
-    this.#since = performance.now();
+    this.#triedAt = now;
   }
 
   clear(): void {
@@ -36,7 +44,7 @@ export class Obstacle {
   /** Whether to try again: with each new entry, and from time to time. */
   isDue(head: number, retryMs: number): boolean {
     return (
-      this.#reason === null || head !== this.#head || performance.now() - this.#since >= retryMs
+      this.#reason === null || head !== this.#head || performance.now() - this.#triedAt >= retryMs
     );
   }
 }

@@ -270,12 +270,24 @@ export const settingsInput = t.Object(
         ),
         max_stale: milliseconds(
           0,
-          "Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet",
+          "Milliseconds without the database of the fleet, or without serving its last changes, after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet",
           {
             title: "Ready for",
-            help: "Time without the database after which /readyz of a node responds with 503",
+            help: "Time without the database, or without the last changes, after which /readyz of a node responds with 503",
             zero: "always ready",
           },
+        ),
+        unready_after: since(
+          9,
+          milliseconds(
+            60_000,
+            "Milliseconds after which /readyz of a node that does not follow its fleet (refused, outdated, diverged) responds with 503, while another node serves all changes; 0: never; without effect on a gateway without a fleet",
+            {
+              title: "Not ready after",
+              help: "Time after which /readyz of a node that is refused, outdated or diverged responds with 503, while another node serves all changes",
+              zero: "always ready",
+            },
+          ),
         ),
         absent_after: since(
           2,

@@ -36,7 +36,7 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       description: {
         summary: "Check whether every worker serves the current configuration",
         description:
-          "503 while a port of the configuration cannot be bound, and on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.",
+          "503 while a port of the configuration cannot be bound, and on a node of a fleet that drains, that has not served the last change since its start, that another process speaks for, or that has not followed its fleet for `settings.fleet.unready_after` or `max_stale`: a load balancer is to send it no requests.",
         tags,
         responses: plainResponses(
           "Ready",

@@ -1,5 +1,7 @@
 // Access over two nodes with one log: a code that both get in the same turn, and sessions that end on both.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import type { Staleness } from "../../../src/control/fleet-view.ts";
+import type { Settings } from "../../../src/model/settings.ts";
 import { base32 } from "oslo/encoding";
 import { CutOff } from "../../../src/control/cut-off.ts";
 import { SecondFactors } from "../../../src/auth/totp.ts";
@@ -80,9 +82,14 @@ test("expired sessions are recorded once, though each node finds them", async ()
 });
 
 test("sessions are trusted for a time after the database went away, and without a fleet for ever", () => {
-  const state = { since: null as number | null, now: 0, max_stale_sessions: 1000, max_stale: 0 };
+  const state = {
+    ...{ since: null as number | null, now: 0 },
+    ...{ max_stale_sessions: 1000, max_stale: 0, unready_after: 60_000 },
+  };
   const settings = () => state;
-  const fleet = { cutOffSince: () => state.since };
+  const fleet = {
+    staleness: () => ({ cutOffSince: state.since, behindSince: null, stop: null }),
+  };
   const cutOff = new CutOff({ fleet, settings, now: () => state.now });
   expect([cutOff.sessionProblem(), cutOff.hasTurned()]).toEqual([null, false]);
   state.since = 0;
@@ -100,6 +107,43 @@ test("sessions are trusted for a time after the database went away, and without 
   state.since = null;
   expect(cutOff.sessionProblem()).toBeNull();
   expect(new CutOff({ fleet: null, settings, now: () => 1e12 }).sessionProblem()).toBeNull();
+});
+
+describe("a node stops to be ready", () => {
+  /** What /readyz says at a time; `stale`: what keeps the node from serving the last change, since time 0. */
+  const readyAt = (
+    now: number,
+    stale: Partial<Staleness>,
+    given: Partial<Settings["fleet"]> = {},
+  ): string => {
+    const none: Staleness = { cutOffSince: null, behindSince: null, stop: null };
+    const fleet = { staleness: () => ({ ...none, ...stale }) };
+    const settings = () => ({
+      ...{ max_stale_sessions: 0, max_stale: 0, unready_after: 60_000 },
+      ...given,
+    });
+    return new CutOff({ fleet, settings, now: () => now }).readyProblem() ?? "ready";
+  };
+
+  test.each(["refused", "outdated", "diverged"] as const)(
+    "while it is %s, after a minute, with the reason, also without max_stale",
+    (state) => {
+      const stale = { stop: { state, since: 0 } };
+      expect(readyAt(60_000, stale)).toBe("ready");
+      expect(readyAt(60_001, stale)).toStartWith(`${state}: `);
+      // Being cut off as well does not make it ready.
+      expect(readyAt(60_001, { ...stale, cutOffSince: 60_000 })).toStartWith(`${state}: `);
+      expect(readyAt(2001, stale, { unready_after: 2000 })).toStartWith(`${state}: `);
+      expect(readyAt(1e9, stale, { unready_after: 0 })).toBe("ready");
+    },
+  );
+
+  test.each(["cutOffSince", "behindSince"] as const)("behind by %s, after max_stale", (since) => {
+    const stale = { [since]: 0 };
+    expect(readyAt(1e9, stale)).toBe("ready");
+    expect(readyAt(5000, stale, { max_stale: 5000 })).toBe("ready");
+    expect(readyAt(5001, stale, { max_stale: 5000 })).toContain("fleet.max_stale");
+  });
 });
 
 test("a caller who lost access on another node records nothing, though the request came before", async () => {
