@@ -99,7 +99,7 @@ export class Appender {
     const began = performance.now();
     failPoint("before_append");
     try {
-      const isAppended = await source.append(entry, term);
+      const isAppended = await source.append(entry, term, mark.previous);
       failPoint("after_append");
       if (isAppended) meter.append.observe(performance.now() - began);
       return isAppended;

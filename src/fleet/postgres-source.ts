@@ -18,7 +18,11 @@ type EntryRow = typeof entry.$inferSelect;
 type WholeRow = typeof whole.$inferSelect;
 
 export class PostgresSource extends PostgresRollups implements FleetSource {
-  async append(added: Entry, term: Term | null = null): Promise<boolean> {
+  async append(
+    added: Entry,
+    term: Term | null = null,
+    previous: string | null = null,
+  ): Promise<boolean> {
     const { position, id: entryId, node: writer, format, body, mac } = added;
     const { start, id } = this.spokenFor;
     const isLarge = body.byteLength > CHUNK_BYTES;
@@ -33,6 +37,8 @@ export class PostgresSource extends PostgresRollups implements FleetSource {
               and split_part(value, ' ', 2)::float8 > extract(epoch from now())
           ) and (${term?.holder ?? null}::uuid is null or exists (
             select from sluice.lease where holder = ${term?.holder ?? null}::uuid and epoch = ${term?.epoch ?? 0}::bigint
+          )) and (${previous}::uuid is null or not exists (
+            select from sluice.entry where position = ${position - 1} and entry_id <> ${previous}::uuid
           )) and (${start}::uuid is null or exists (
             select from sluice.node_start where node = ${id} and start = ${start}::uuid for share
           ))

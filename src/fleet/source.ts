@@ -59,10 +59,11 @@ export interface LeaseSource {
 
 export interface EntrySource {
   /**
-   * Adds an entry; false: another entry has its position, another node has reserved the log, or `term` has ended. Rejects with
+   * Adds an entry; false: another entry has its position, the one before it is not `previous` (null: any), another node has
+   * reserved the log, or `term` has ended. Rejects with
    * SourceUnreachable, Superseded or AppendInDoubt.
    */
-  append(entry: Entry, term?: Term | null): Promise<boolean>;
+  append(entry: Entry, term?: Term | null, previous?: string | null): Promise<boolean>;
   /** For `ms` only the named node can append; false: another one has reserved the log. 0 ends it. */
   reserve(node: string, ms: number): Promise<boolean>;
   after(position: number): Promise<LogPage>;

@@ -190,6 +190,21 @@ test("50 nodes are the most, and a name belongs to one node", async () => {
   expect(await admit("new", "n7")).toContain("choose a name of its own");
 });
 
+test("an entry is added only after the one that its node has last, as after a failover that lost changes", async () => {
+  const { source } = await openSource(cleanups);
+  const node = nodeOf("a", source);
+  await add(node, "one");
+  const { id } = node.store.mark()!;
+  const next = () =>
+    codec.encode({ position: 2, id: Bun.randomUUIDv7() }, "a", {
+      changed: null,
+      facts: [],
+      previous: id,
+    });
+  expect(await source.append(next(), null, Bun.randomUUIDv7())).toBe(false);
+  expect(await source.append(next(), null, id)).toBe(true);
+});
+
 test("a codec of another fleet or key reads nothing", async () => {
   const { source } = await openSource(cleanups);
   await add(nodeOf("a", source), "one");
