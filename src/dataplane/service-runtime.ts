@@ -20,8 +20,8 @@ import { Http1Transport } from "./upstream/exchange.ts";
 import { StickyTargets } from "./sticky.ts";
 import { Http2Transport } from "./upstream/http2-exchange.ts";
 import { SessionPool } from "./upstream/http2-pool.ts";
-import { HeadCache } from "./upstream/response-head.ts";
-import { parseResponseHead } from "./upstream/response-parser.ts";
+import { HeadCache } from "./upstream/head-cache.ts";
+import { parseLenientHead, parseResponseHead } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 import type { ExchangeTimeouts, UpstreamTransport } from "./upstream/transport.ts";
 
@@ -178,7 +178,8 @@ function targetRuntime(
   const isHttp2 = isHttp2Protocol(service.protocol);
   const spec = { ...endpointSpecOf(target, service), tls, isHttp2 };
   const pool = pools.poolOf({ id: target.id, spec }, service, intents);
-  const heads = new HeadCache(parseResponseHead, managementCookies);
+  const lenient = service.response_parsing === "lenient" ? parseLenientHead : null;
+  const heads = new HeadCache(parseResponseHead, managementCookies, lenient);
   return {
     id: target.id,
     weight: target.weight,

@@ -216,6 +216,23 @@ export const serviceInput = t.Object(
         order: 1,
       },
     ),
+    response_parsing: since(
+      9,
+      oneOf(["lenient", "strict"], {
+        default: "lenient",
+        description:
+          "HTTP/1.1 responses that are not strictly valid. lenient: those with one meaning, such as lines that end in LF alone or bytes behind the end, pass in valid form, and their connection closes; strict: 502",
+        form: {
+          help: "Lenient accepts the responses of many devices and scripts",
+          options: {
+            lenient: "Lenient: correct those with one meaning",
+            strict: "Strict: refuse with 502",
+          },
+          group: "upstream",
+          when: { protocol: ["http", "https"] },
+        },
+      }),
+    ),
     response_buffer_bytes: integer(1_048_576, {
       minimum: 0,
       maximum: 67_108_864,

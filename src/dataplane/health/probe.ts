@@ -12,8 +12,8 @@ import { RequestBody } from "../upstream/request-body.ts";
 import type { ExchangeOwner, ExchangeSubject, UpstreamExchange } from "../upstream/transport.ts";
 import { GrpcCheckResponse } from "./grpc-check.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
-import { parseResponseHead } from "../upstream/response-parser.ts";
-import { HeadCache } from "../upstream/response-head.ts";
+import { parseLenientHead, parseResponseHead } from "../upstream/response-parser.ts";
+import { HeadCache } from "../upstream/head-cache.ts";
 
 /** The request of a check and the response it expects. */
 export interface ProbeSpec {
@@ -26,6 +26,8 @@ export interface ProbeSpec {
     /** Null: none. */
     readonly body: Uint8Array | null;
     readonly isHttp2: boolean;
+    /** Whether responses need not be strictly valid; HTTP/1.1 only. */
+    readonly isLenient: boolean;
     /** The response is a HealthCheckResponse. */
     readonly isGrpc: boolean;
     readonly accepts: (status: number) => boolean;
@@ -90,7 +92,9 @@ export class Probe implements ExchangeOwner {
       };
       return;
     }
-    this.#exchange = new Exchange(connection, new HeadCache(parseResponseHead), this);
+    const lenient = this.#spec.request.isLenient ? parseLenientHead : null;
+    const heads = new HeadCache(parseResponseHead, null, lenient);
+    this.#exchange = new Exchange(connection, heads, this);
     this.#exchange.start(0);
   }
 

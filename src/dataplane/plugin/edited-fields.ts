@@ -78,7 +78,7 @@ function made(holder: EditHolder, base: Headers, edits: Edits): EditedFields {
     values,
     headers,
     hasId: id !== null,
-    hasContentType: headers.has("content-type"),
+    hasContentType: (headers.get("content-type") ?? "") !== "",
     hasLength: headers.has("content-length"),
   };
   // Only without duplicate names: with them, the order of the edits matters.

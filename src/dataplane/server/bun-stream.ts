@@ -122,7 +122,7 @@ class BunStream implements ClientStream {
     }
     const size = sizeOf(pieces);
     const isLate = this.#resolve !== null;
-    // Bun adds a Content-Type to a body without one, unless it is a stream.
+    // Bun adds a Content-Type to a body without one, or with an empty one, unless it is a stream.
     if (head.hasContentType && (size < DIRECT_FROM_BYTES || !isLate)) {
       const body = pieces.length === 1 ? first : Buffer.concat(pieces);
       const response = new Response(body as BodyInit, head);

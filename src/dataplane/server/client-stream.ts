@@ -29,6 +29,7 @@ export interface OutgoingHead {
   /** That of a target; absent: the usual one. */
   readonly reason?: string;
   readonly hasDate: boolean;
+  /** Whether it has a Content-Type that is not empty. */
   readonly hasContentType: boolean;
   /** Whether there is a Content-Length. */
   readonly hasLength: boolean;

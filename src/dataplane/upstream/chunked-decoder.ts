@@ -1,4 +1,4 @@
-// Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
+// Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1) unless it is that of a device; knows no socket.
 import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { partOf } from "../buffer-release.ts";
@@ -9,17 +9,29 @@ import { ResponseSyntaxError } from "./response-parser.ts";
 const CR = 13;
 const LF = 10;
 const SEMICOLON = 59;
+const SPACE = 32;
+const TAB = 9;
 
 /** Longest chunk-size line with extensions, and longest trailer section, in bytes. */
 const MAX_LINE_BYTES = 4096;
 
 type State =
-  "size" | "extension" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "trailer-lf";
+  | "size"
+  | "size-blank"
+  | "extension"
+  | "size-lf"
+  | "data"
+  | "data-cr"
+  | "data-lf"
+  | "trailer"
+  | "trailer-lf";
 
 /** Accepts bytes in any pieces. */
 export class ChunkedDecoder {
   /** True once the last chunk and the trailer section have been read. */
   done = false;
+  /** Whether anything was accepted that is not strictly valid. */
+  wasLenient = false;
   #state: State = "size";
   #remaining = 0;
   #digits = 0;
@@ -28,10 +40,15 @@ export class ChunkedDecoder {
   /** Lines of the trailer section, each with a line feed, latin1. */
   #trailers = "";
   readonly #isOfClient: boolean;
+  readonly #isLenient: boolean;
 
-  /** `isOfClient`: trailers about framing or routing, which some servers believe, are an error. Default: they are left out. */
-  constructor(isOfClient = false) {
+  /**
+   * `isOfClient`: trailers about framing or routing, which some servers believe, are an error. Default: they are left out. `isLenient`:
+   * blanks around a size, lines that end in LF alone, and trailers that are none are no error (default: they are).
+   */
+  constructor(isOfClient = false, isLenient = false) {
     this.#isOfClient = isOfClient;
+    this.#isLenient = isLenient;
   }
 
   /**
@@ -57,7 +74,11 @@ export class ChunkedDecoder {
 
   /** The trailers, without those that RFC 9110 section 6.5.1 forbids; null: none. Throws ResponseSyntaxError. */
   get trailers(): FieldPairs | null {
-    return this.#trailers === "" ? null : parseTrailers(this.#trailers, this.#isOfClient);
+    if (this.#trailers === "") return null;
+    const lines = this.#trailers.split("\n").filter((line) => line !== "");
+    const valid = lines.filter(isTrailer);
+    if (valid.length < lines.length) this.#allow("the target sent a malformed trailer");
+    return parseTrailers(valid, this.#isOfClient);
   }
 
   #step(byte: number): void {
@@ -66,9 +87,12 @@ export class ChunkedDecoder {
     switch (this.#state) {
       case "size":
         return this.#sizeByte(byte);
+      case "size-blank":
+        if (!isBlank(byte)) this.#afterSize(byte);
+        return;
       case "extension":
         if (byte === CR) this.#state = "size-lf";
-        else if (byte === LF) throw bad();
+        else if (byte === LF) this.#bareLf("size-lf");
         return;
       case "size-lf":
         this.#expect(byte, LF);
@@ -77,6 +101,7 @@ export class ChunkedDecoder {
         this.#state = this.#remaining === 0 ? "trailer" : "data";
         return;
       case "data-cr":
+        if (byte === LF) return this.#bareLf("data-lf");
         this.#expect(byte, CR);
         this.#state = "data-lf";
         return;
@@ -87,7 +112,7 @@ export class ChunkedDecoder {
         return;
       case "trailer":
         if (byte === CR) this.#state = "trailer-lf";
-        else if (byte === LF) throw bad();
+        else if (byte === LF) this.#bareLf("trailer-lf");
         else {
           this.#trailerLine++;
           this.#trailers += String.fromCharCode(byte);
@@ -111,10 +136,30 @@ export class ChunkedDecoder {
       this.#remaining = this.#remaining * 16 + digit;
       return;
     }
-    if (this.#digits === 0) throw bad();
+    if (isBlank(byte)) {
+      this.#allow();
+      if (this.#digits > 0) this.#state = "size-blank";
+    } else if (this.#digits === 0) throw bad();
+    else this.#afterSize(byte);
+  }
+
+  #afterSize(byte: number): void {
     if (byte === CR) this.#state = "size-lf";
     else if (byte === SEMICOLON) this.#state = "extension";
+    else if (byte === LF) this.#bareLf("size-lf");
     else throw bad();
+  }
+
+  /** A line that ends in LF alone. `state`: that behind its CR. */
+  #bareLf(state: State): void {
+    this.#allow();
+    this.#state = state;
+    this.#step(LF);
+  }
+
+  #allow(otherwise = MALFORMED): void {
+    if (!this.#isLenient) throw new ResponseSyntaxError(otherwise);
+    this.wasLenient = true;
   }
 
   #expect(byte: number, expected: number): void {
@@ -126,15 +171,21 @@ export class ChunkedDecoder {
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NOT_IN_A_VALUE = /[\0-\x08\x0a-\x1f\x7f]/;
 
-function parseTrailers(text: string, isOfClient: boolean): FieldPairs | null {
-  const pairs: [string, string][] = [];
-  for (const line of text.split("\n")) {
-    if (line === "") continue;
-    const colon = line.indexOf(":");
-    const name = line.slice(0, Math.max(0, colon));
-    const value = valueBetween(line, colon + 1, line.length);
-    if (!NAME.test(name) || NOT_IN_A_VALUE.test(value))
-      throw new ResponseSyntaxError("the target sent a malformed trailer");
+/** Name and value of a line. */
+function partsOf(line: string): readonly [name: string, value: string] {
+  const colon = line.indexOf(":");
+  return [line.slice(0, Math.max(0, colon)), valueBetween(line, colon + 1, line.length)];
+}
+
+function isTrailer(line: string): boolean {
+  const [name, value] = partsOf(line);
+  return NAME.test(name) && !NOT_IN_A_VALUE.test(value);
+}
+
+function parseTrailers(lines: readonly string[], isOfClient: boolean): FieldPairs | null {
+  const pairs: (readonly [string, string])[] = [];
+  for (const line of lines) {
+    const [name, value] = partsOf(line);
     const lower = name.toLowerCase();
     if (isOfClient && (HOP_BY_HOP.has(lower) || lower === "content-length" || lower === "host"))
       throw new ResponseSyntaxError("a trailer about framing or routing");
@@ -143,7 +194,11 @@ function parseTrailers(text: string, isOfClient: boolean): FieldPairs | null {
   return pairs.length === 0 ? null : pairs;
 }
 
-const bad = () => new ResponseSyntaxError("the target sent a malformed chunk");
+const MALFORMED = "the target sent a malformed chunk";
+
+const bad = () => new ResponseSyntaxError(MALFORMED);
+
+const isBlank = (byte: number) => byte === SPACE || byte === TAB;
 
 function hexDigit(byte: number): number {
   if (byte >= 48 && byte <= 57) return byte - 48;

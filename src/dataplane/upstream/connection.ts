@@ -58,6 +58,8 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   requests = 0;
   /** When it was last released, in the worker's milliseconds. */
   idleSince = 0;
+  /** In `performance.now()`: what a target sends behind a response that has no body is there by then. 0: nothing is awaited. */
+  restsUntil = 0;
   /** Whether it has connected and not closed. */
   isOpen = false;
   /** Null: any byte that arrives closes the connection. */

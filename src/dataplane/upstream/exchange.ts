@@ -4,9 +4,10 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
+import type { HeadCache } from "./head-cache.ts";
+import { lenientHeadEnd } from "./lenient-head.ts";
 import { listOf } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
-import type { HeadCache } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ConnectionPool } from "./pool.ts";
 import type {
@@ -21,6 +22,9 @@ type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
 const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
+
+/** Devices that send the body of a response that has none, as to HEAD, send it at once. */
+const REST_MS = 100;
 
 /** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
 const MAX_INTERIM_RESPONSES = 8;
@@ -48,6 +52,8 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   #interimResponses = 0;
   #interimBytes = 0;
   #isPaused = false;
+  /** Whether anything of the response was not strictly valid: where it ended may be a matter of opinion, so nothing follows. */
+  #wasLenient = false;
   /** A 101 that arrived before the request body was sent. */
   #earlySwitch: { readonly head: ResponseHead; readonly rest: Buffer } | null = null;
   #now = 0;
@@ -174,23 +180,27 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
       text = bytes.latin1Slice(0, Math.min(maxHeadBytes + 1, bytes.length));
       end = text.indexOf("\r\n\r\n");
     }
-    const size = end < 0 ? text.length : end + 4;
-    if (size > maxHeadBytes) {
-      this.#fail(failures.headTooLong);
-      return;
-    }
-    if (end < 0) {
+    let size = end < 0 ? 0 : end + 4;
+    const isHead = upstreamMethod === "HEAD";
+    let head =
+      size === 0 || size > maxHeadBytes
+        ? null
+        : heads.readStrict(size === text.length ? text : text.slice(0, size), isHead);
+    if (head === null) {
+      size = lenientHeadEnd(text);
+      if (size > maxHeadBytes || (size === 0 && text.length > maxHeadBytes)) {
+        this.#fail(failures.headTooLong);
+        return;
+      }
+      if (size === 0) {
+        this.#received = bytes;
+        return;
+      }
       // Otherwise a target that ends lines with LF alone would run into the timeout.
-      if (text.indexOf("\n\n") >= 0)
-        throw new ResponseSyntaxError("the target's lines do not end in CRLF");
-      this.#received = bytes;
-      return;
-    }
-    heads.usualBytes = size;
-    const head = heads.read(
-      size === text.length ? text : text.slice(0, size),
-      upstreamMethod === "HEAD",
-    );
+      if (!heads.isLenient) throw new ResponseSyntaxError("the target's lines do not end in CRLF");
+      head = heads.readLenient(text.slice(0, size), isHead);
+      this.#wasLenient = true;
+    } else heads.usualBytes = size;
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : partOf(bytes, size);
     if (head.status >= 200) this.#finalHead(head, rest);
@@ -231,13 +241,13 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#remaining = head.length;
     if (head.bindsConnection)
       this.#connection.boundTo = this.#owner.request.stream?.boundConnections ?? null;
-    if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
+    if (head.framing === "chunked")
+      this.#decoder = new ChunkedDecoder(false, this.#heads.isLenient);
     this.#owner.onHead(head);
     // The owner may have ended the exchange.
     if ((this.#phase as Phase) === "done") return;
     if (head.framing === "none" || head.length === 0) {
-      if (rest.length > 0)
-        throw new ResponseSyntaxError("the target sent bytes after its response");
+      if (rest.length > 0) this.#drop("the target sent bytes after its response");
       this.#finish();
     } else if (rest.length > 0) {
       this.#bodyBytes(rest);
@@ -253,35 +263,45 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
       this.#owner.onContent(chunk);
       return;
     }
-    if (chunk.length > this.#remaining)
-      throw new ResponseSyntaxError("the target sent more than its Content-Length");
-    this.#remaining -= chunk.length;
-    this.#owner.onContent(chunk);
-    if (this.#remaining === 0) this.#finish();
+    const isLonger = chunk.length > this.#remaining;
+    if (isLonger) this.#drop("the target sent more than its Content-Length");
+    const content = isLonger ? partOf(chunk, 0, this.#remaining) : chunk;
+    this.#remaining -= content.length;
+    this.#owner.onContent(content);
+    // The owner may have ended the exchange.
+    if (this.#remaining === 0 && this.#phase !== "done") this.#finish();
   }
 
   #decode(decoder: ChunkedDecoder, chunk: Buffer): void {
     const used = decoder.push(chunk, (piece) => this.#owner.onContent(piece));
-    if (used < chunk.length)
-      throw new ResponseSyntaxError("the target sent bytes after its response");
+    if (used < chunk.length) this.#drop("the target sent bytes after its response");
     if (!decoder.done || this.#phase === "done") return;
     const { trailers } = decoder;
+    this.#wasLenient ||= decoder.wasLenient;
     if (trailers !== null) this.#owner.onTrailers?.(trailers);
     this.#finish();
+  }
+
+  /** Bytes behind the end of the response belong to none. */
+  #drop(problem: string): void {
+    if (!this.#heads.isLenient) throw new ResponseSyntaxError(problem);
+    this.#wasLenient = true;
   }
 
   /** The response is complete: the connection returns to the pool when both sides allow it. */
   #finish(): void {
     const connection = this.#connection;
     // After a response to an incomplete request the rest of the body would be parsed as the next request.
-    const mayKeep = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
+    const isKept = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
+    const mayKeep = isKept && !this.#wasLenient;
     this.#owner.onFinished();
     this.#phase = "done";
     if (!this.#bodyIsSent) this.#body?.cancel();
     if (this.#isPaused) connection.resume();
     connection.handler = null;
-    if (mayKeep) connection.owner.release(connection, this.#now);
-    else connection.destroy();
+    if (!mayKeep) return connection.destroy();
+    if (this.#head?.announcesBody === true) connection.restsUntil = performance.now() + REST_MS;
+    connection.owner.release(connection, this.#now);
   }
 
   ended(error: ProxyError | null, isReset: boolean): void {

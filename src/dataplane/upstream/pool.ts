@@ -41,11 +41,23 @@ export class ConnectionPool implements ConnectionOwner {
   /** A connection for one request: an idle one if there is one, unless `fresh`. */
   acquire(fresh = false): UpstreamConnection {
     if (this.endpoint.addresses.version !== this.#version) this.#closeGone();
-    const idle = fresh ? undefined : this.#idle.pop();
-    if (idle !== undefined) return idle;
+    const idle = fresh ? null : this.#takeIdle();
+    if (idle !== null) return idle;
     const connection = new UpstreamConnection(this.endpoint, this);
     this.#all.add(connection);
     return connection;
+  }
+
+  #takeIdle(): UpstreamConnection | null {
+    const idle = this.#idle;
+    for (let at = idle.length - 1; at >= 0; at--) {
+      const connection = idle[at];
+      if (connection === undefined || isResting(connection)) continue;
+      connection.restsUntil = 0;
+      idle.splice(at, 1);
+      return connection;
+    }
+    return null;
   }
 
   /** Sets the options of a new version of the service. */
@@ -108,3 +120,6 @@ export class ConnectionPool implements ConnectionOwner {
     for (const connection of this.#all) if (connection.handler === null) connection.destroy();
   }
 }
+
+const isResting = ({ restsUntil }: UpstreamConnection): boolean =>
+  restsUntil > 0 && restsUntil > performance.now();

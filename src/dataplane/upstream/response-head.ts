@@ -1,5 +1,4 @@
 // Heads of responses: of targets as received, and those of the gateway; as lines, as Headers once something looks at them, and what equal ones share.
-import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { FieldList, spelledLines } from "../../http/field-list.ts";
 import {
   type EditedFields,
@@ -25,11 +24,14 @@ interface HeadFacts {
   readonly length: number;
   /** Whether the fields have a Content-Length; for HEAD and 304 that of the omitted body. */
   readonly hasLength: boolean;
+  /** Whether there is no body, and the head speaks of one: some targets send it. */
+  readonly announcesBody: boolean;
   readonly keepAlive: boolean;
   /** Value of Upgrade, for 101 only; null when Connection does not name it. */
   readonly upgrade: string | null;
   /** Whether the body is an event stream, which must not be buffered. */
   readonly isEventStream: boolean;
+  /** Whether it has a Content-Type that is not empty. */
   readonly hasContentType: boolean;
   /** Whether it has a Location or Refresh. */
   readonly hasLocation: boolean;
@@ -63,6 +65,7 @@ export class ResponseHead implements HeadFacts, SharedHead {
   readonly framing: BodyFraming;
   readonly length: number;
   readonly hasLength: boolean;
+  readonly announcesBody: boolean;
   readonly keepAlive: boolean;
   readonly upgrade: string | null;
   readonly isEventStream: boolean;
@@ -89,6 +92,7 @@ export class ResponseHead implements HeadFacts, SharedHead {
     this.framing = facts.framing;
     this.length = facts.length;
     this.hasLength = facts.hasLength;
+    this.announcesBody = facts.announcesBody;
     this.keepAlive = facts.keepAlive;
     this.upgrade = facts.upgrade;
     this.isEventStream = facts.isEventStream;
@@ -164,7 +168,7 @@ export class ListHead implements SharedHead {
     this.status = status;
     if (reason !== undefined) this.reason = reason;
     this.trailer = trailer;
-    this.hasContentType = list.has("content-type");
+    this.hasContentType = (list.get("content-type") ?? "") !== "";
     this.hasLength = list.has("content-length");
     this.hasId = list.has(ID_FIELD);
     this.closes = list.closes;
@@ -326,75 +330,4 @@ function linesOf(head: SharedHead, edits: Edits): EditedLines | null {
   const made = editedLines(lines, edits);
   if (made !== null) head.editedLines = made;
   return made;
-}
-
-/** Parses a whole head; `isHead`: the request was HEAD. No target may set one of `cookies`. */
-type ParseHead = (text: string, isHead: boolean, cookies: ManagementCookies | null) => ResponseHead;
-
-/** Cached heads per target: few, because heads contain Date and so repeat within a second or never. */
-const MAX_HEADS = 32;
-
-/** Entries between two evaluations of the hit rate. */
-export const TRIAL = 128;
-/** With fewer hits than this the cache is bypassed for the next `BYPASS` entries. */
-const MIN_HITS = 32;
-const BYPASS = 8192;
-
-/** Whether a cache of what a target repeats is worth asking. Its users count themselves: a call would cost as much as the count. */
-export class HitRate {
-  /** Asked for since the last evaluation, and found. */
-  seen = 0;
-  known = 0;
-  /** Above 0: so many entries pass the cache by. */
-  bypassed = 0;
-
-  /** After `TRIAL` entries. Returns whether the cache is bypassed from now on, and can be emptied. */
-  isPoor(): boolean {
-    const isPoor = this.known < MIN_HITS;
-    this.seen = 0;
-    this.known = 0;
-    if (isPoor) this.bypassed = BYPASS;
-    return isPoor;
-  }
-}
-
-/**
- * Under load most heads of a target are equal, and parsing one costs as much as all the rest of a small response: 2
- * microseconds of a request's 30. Where every head differs (a request id, a cookie) the cache is bypassed.
- */
-export class HeadCache {
-  /** Length of the target's last head, a guess for the next one; 0: none yet. */
-  usualBytes = 0;
-  readonly #parse: ParseHead;
-  readonly #cookies: ManagementCookies | null;
-  readonly #heads = new Map<string, ResponseHead>();
-  readonly #rate = new HitRate();
-
-  /** Removes Set-Cookie of `cookies`; null: removes none. */
-  constructor(parse: ParseHead, cookies: ManagementCookies | null = null) {
-    this.#parse = parse;
-    this.#cookies = cookies;
-  }
-
-  /** As `parse`; the result is shared. Responses to HEAD are not cached, because their framing differs. */
-  read(text: string, isHead: boolean): ResponseHead {
-    const rate = this.#rate;
-    if (isHead || rate.bypassed > 0) {
-      if (!isHead) rate.bypassed--;
-      return this.#parse(text, isHead, this.#cookies);
-    }
-    const known = this.#heads.get(text);
-    if (known !== undefined) rate.known++;
-    if (++rate.seen === TRIAL && rate.isPoor()) this.#heads.clear();
-    return known ?? this.#cache(text);
-  }
-
-  #cache(text: string): ResponseHead {
-    const head = this.#parse(text, false, this.#cookies);
-    // Heads with Set-Cookie belong to one client.
-    if (head.status < 200 || head.hasCookies) return head;
-    if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
-    this.#heads.set(text, head);
-    return head;
-  }
 }

@@ -3,6 +3,7 @@ import { boundChallenges } from "../../http/bound-challenges.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { listedTrailers } from "../../http/trailer-fields.ts";
+import { strictForm } from "./lenient-head.ts";
 import { type BodyFraming, ResponseHead, valueBetween } from "./response-head.ts";
 
 /** A head that is not valid HTTP/1.1. */
@@ -21,10 +22,12 @@ class Framing {
   hasDate = false;
   hasId = false;
   hasCookies = false;
+  readonly isLenient: boolean;
   readonly #cookies: ManagementCookies | null;
 
-  constructor(cookies: ManagementCookies | null) {
+  constructor(cookies: ManagementCookies | null, isLenient: boolean) {
     this.#cookies = cookies;
+    this.isLenient = isLenient;
   }
 
   /** True when the field is consumed here and must not be forwarded. Selects by length, to compare few names. */
@@ -87,7 +90,8 @@ class Framing {
   }
 
   #setLength(value: string): void {
-    const length = decimal(value);
+    const equal = this.isLenient ? EQUAL_LENGTHS.exec(value)?.[1] : undefined;
+    const length = decimal(equal ?? value);
     if (length < 0)
       throw new ResponseSyntaxError("the target sent a Content-Length that is not a number");
     if (this.length >= 0 && this.length !== length)
@@ -95,6 +99,9 @@ class Framing {
     this.length = length;
   }
 }
+
+/** A list of one length (RFC 9110 section 8.6). */
+const EQUAL_LENGTHS = /^(\d{1,15})(?: ?, ?\1)+$/;
 
 /** Compares names of equal length; common spellings first, because toLowerCase allocates. */
 function same(name: string, usual: string, lower: string): boolean {
@@ -137,14 +144,26 @@ function parseStatus(text: string): number {
 }
 
 /**
- * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
- * No target may set one of `cookies`. Throws ResponseSyntaxError.
+ * Parses a head that `parseResponseHead` rejects, where it has one meaning: its connection must close after the response.
+ * Throws ResponseSyntaxError.
  */
-export function parseResponseHead(
+export const parseLenientHead = (
   text: string,
   isHead: boolean,
   cookies: ManagementCookies | null = null,
-): ResponseHead {
+): ResponseHead => parse(strictForm(text), isHead, new Framing(cookies, true));
+
+/**
+ * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
+ * No target may set one of `cookies`. Throws ResponseSyntaxError.
+ */
+export const parseResponseHead = (
+  text: string,
+  isHead: boolean,
+  cookies: ManagementCookies | null = null,
+): ResponseHead => parse(text, isHead, new Framing(cookies, false));
+
+function parse(text: string, isHead: boolean, framing: Framing): ResponseHead {
   const status = parseStatus(text);
   const statusEnd = text.indexOf("\r\n");
   // A lenient parser would see the end of the line here and another header field behind it.
@@ -153,7 +172,6 @@ export function parseResponseHead(
   FIELDS.lastIndex = statusEnd + 2;
   if (!FIELDS.test(text))
     throw new ResponseSyntaxError("the target sent a header field that is not valid");
-  const framing = new Framing(cookies);
   const end = text.length - 2;
   let lines = "";
   // Lines that are forwarded follow one another, mostly.
@@ -199,10 +217,11 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
       framing: kind,
       length: kind === "length" ? framing.length : -1,
       hasLength,
+      announcesBody: kind === "none" && (framing.length > 0 || framing.transferEncoding !== null),
       keepAlive: kind !== "close" && keepsAlive(framing.connection, isHttp10),
       upgrade: upgradeOf(framing, isHttp10),
       isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
-      hasContentType: framing.contentType !== null,
+      hasContentType: framing.contentType !== null && framing.contentType !== "",
       hasLocation: framing.hasLocation,
       hasDate: framing.hasDate,
       hasId: framing.hasId,
@@ -240,14 +259,26 @@ const optionsOf = (connectionField: string): string[] =>
 
 /** RFC 9112 section 6.3, stricter: both framings at once, or any coding but chunked, could hide a second response. */
 function framingOf(framing: Framing, line: StatusLine): BodyFraming {
-  const coding = framing.transferEncoding;
-  if (coding !== null) {
+  const coding = framing.isLenient
+    ? lenientCoding(framing.transferEncoding)
+    : framing.transferEncoding;
+  if (coding !== null && !(framing.isLenient && coding === "chunked")) {
     if (framing.length >= 0)
       throw new ResponseSyntaxError("the target sent Transfer-Encoding and Content-Length");
     if (coding.toLowerCase() !== "chunked" || line.isHttp10)
       throw new ResponseSyntaxError("the target's transfer coding is not supported");
   }
+  // Where both are there, the coding is what counts.
+  if (coding !== null) framing.length = -1;
   if (line.isHead || line.status < 200 || line.status === 204 || line.status === 304) return "none";
   if (coding !== null) return "chunked";
   return framing.length >= 0 ? "length" : "close";
 }
+
+/** Chunked once, however often it is named; `identity` of RFC 2616 is none. */
+function lenientCoding(field: string | null): string | null {
+  const codings = field === null ? [] : optionsOf(field).filter((coding) => !NO_CODING.has(coding));
+  return codings.length === 0 ? null : [...new Set(codings)].join();
+}
+
+const NO_CODING: ReadonlySet<string> = new Set(["", "identity"]);

@@ -181,7 +181,11 @@ describe("a target that", () => {
   beforeAll(async () => {
     scene = await startTargetScene({
       targets: 1,
-      service: { response_timeout: 300, health: { passive: { consecutive_failures: 1000 } } },
+      service: {
+        response_timeout: 300,
+        response_parsing: "strict",
+        health: { passive: { consecutive_failures: 1000 } },
+      },
     });
   });
   afterAll(() => scene.stop());

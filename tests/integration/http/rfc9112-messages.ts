@@ -231,7 +231,9 @@ const fields: readonly Rule[] = [
     rule: "white space before a colon in a response is not sent on",
     send: get(),
     script: `${OK}X : y\r\nContent-Length: 2\r\n\r\nok`,
-    ...badGateway,
+    ...passed,
+    isKept: false,
+    response: /\r\nx: y\r\n/i,
   },
   {
     section: "5.1",
@@ -256,10 +258,12 @@ const fields: readonly Rule[] = [
   },
   {
     section: "5.2",
-    rule: "a folded line of a response gets 502",
+    rule: "a folded line of a response becomes one",
     send: get(),
     script: `${OK}X: a\r\n b\r\nContent-Length: 2\r\n\r\nok`,
-    ...badGateway,
+    ...passed,
+    isKept: false,
+    response: /\r\nx: a b\r\n/i,
   },
 ];
 
