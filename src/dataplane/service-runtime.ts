@@ -234,6 +234,13 @@ export function tlsOptions(service: Service): NonNullable<Endpoint["tls"]> {
     ...(ca === "" ? {} : { ca }),
     ...(serverName === "" ? {} : { serverName }),
     ...(isHttp2Protocol(service.protocol) ? { alpn: "h2" as const } : {}),
-    minVersion: version === "1.3" ? 0x0304 : 0x0303,
+    // RFC 9113 section 9.2: HTTP/2 needs 1.2.
+    minVersion: Math.max(
+      VERSIONS[version],
+      isHttp2Protocol(service.protocol) ? VERSIONS["1.2"] : 0,
+    ),
   };
 }
+
+/** As on the wire. */
+const VERSIONS = { "1.0": 0x0301, "1.1": 0x0302, "1.2": 0x0303, "1.3": 0x0304 } as const;

@@ -58,13 +58,14 @@ const tls = group(
         help: "Presented to targets that require one (mTLS)",
       },
     ),
-    min_version: oneOf(["1.2", "1.3"], {
+    min_version: oneOf(["1.0", "1.1", "1.2", "1.3"], {
       default: "1.2",
-      description: "Minimum TLS version",
+      description:
+        "Minimum TLS version. 1.0 and 1.1 are for old devices on networks that you trust: both are broken (RFC 8996); h2 and grpcs need 1.2",
       form: {
         title: "Minimum TLS version",
-        help: "1.3 if every target supports it",
-        options: { "1.2": "1.2", "1.3": "1.3" },
+        help: "1.3 if every target supports it; 1.0 and 1.1 are insecure, for old devices only",
+        options: { "1.0": "1.0 (insecure)", "1.1": "1.1 (insecure)", "1.2": "1.2", "1.3": "1.3" },
       },
     }),
   },

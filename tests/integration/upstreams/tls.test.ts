@@ -252,6 +252,22 @@ describe("there is no TLS connection", () => {
     expect((await older.get()).status).toBe(200);
   });
 
+  test.each([
+    ["TLSv1", "1.0", 200],
+    ["TLSv1", "1.1", 502],
+    ["TLSv1.1", "1.0", 200],
+    ["TLSv1.1", "1.1", 200],
+    ["TLSv1.1", "1.2", 502],
+  ] as const)("with %s at most and min_version %s: %d", async (version, minimum, status) => {
+    const origin = await secureOrigin(await root.sign({ names: ["app.test"] }), {
+      minVersion: version,
+      maxVersion: version,
+    });
+    const one = await scene(origin, trusting(root, { min_version: minimum }));
+    if (status === 200) expect((await one.get()).status).toBe(200);
+    else await expectFailure(one, "tls_protocol_error", "the target's TLS version is too low");
+  });
+
   test.each([true, false])("when the target does not speak TLS (verify: %p)", async (verify) => {
     const plain = Bun.listen({
       hostname: "127.0.0.1",
