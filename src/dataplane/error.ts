@@ -4,9 +4,14 @@ import { isRejection, type Rejection } from "../pdk/response.ts";
 
 /**
  * Whether the request may be retried: `never`; `always`, because no byte of it was sent; `fresh-connection`, because a
- * kept-alive connection was closed before a response, which says nothing about the target.
+ * kept-alive connection was closed before a response, which says nothing about the target; `fresh-connection-unread`, because the
+ * target closed it before it had any byte of the request.
  */
-export type RetryDecision = "never" | "always" | "fresh-connection";
+export type RetryDecision = "never" | "always" | "fresh-connection" | "fresh-connection-unread";
+
+/** Whether the next attempt is for the same target. */
+export const wantsFresh = ({ retry }: ProxyError): boolean =>
+  retry === "fresh-connection" || retry === "fresh-connection-unread";
 
 /** A failed request or attempt. `detail` is shown to clients in Proxy-Status: no addresses, no internals. */
 export interface ProxyError {
@@ -270,6 +275,10 @@ export const failures = {
   closedKept: unsent(
     upstream(502, "connection_terminated", "the target closed the connection without a response"),
     "fresh-connection",
+  )(),
+  closedUnread: unsent(
+    upstream(502, "connection_terminated", "the target closed the connection without a response"),
+    "fresh-connection-unread",
   )(),
   /** REFUSED_STREAM, or GOAWAY with a lower last stream: safe to retry whatever the method (RFC 9113 section 8.7). */
   streamRefused: unsent(

@@ -4,6 +4,8 @@ import { openLibc } from "./libc.ts";
 
 const [SOL_SOCKET, SO_RCVBUF, IPPROTO_TCP, TCP_INFO] = [1, 8, 6, 11] as const;
 const SIOCOUTQ = 0x5411;
+/** MSG_PEEK and MSG_DONTWAIT. */
+const LOOK = 0x42;
 
 /** In `struct tcp_info`: smoothed round-trip time in microseconds. */
 const RTT_OFFSET = 68;
@@ -29,6 +31,10 @@ const openSocketOptions = () =>
   openLibc({
     getsockopt: {
       args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
+      returns: FFIType.i32,
+    },
+    recv: {
+      args: [FFIType.i32, FFIType.ptr, FFIType.u64, FFIType.i32],
       returns: FFIType.i32,
     },
     ioctl: { args: [FFIType.i32, FFIType.u64, FFIType.ptr], returns: FFIType.i32 },
@@ -85,6 +91,14 @@ export function unsentBytes(socket: object): number {
   libc ??= openSocketOptions();
   const isKnown = libc?.ioctl(fd, SIOCOUTQ, ptr(count)) === 0;
   return isKnown ? (count[0] ?? 0) : 0;
+}
+
+/** Whether there is something to read, or the peer has closed. False where the system does not say. */
+export function hasInput(socket: object): boolean {
+  const fd = descriptorOf(socket);
+  if (fd < 0) return false;
+  libc ??= openSocketOptions();
+  return (libc?.recv(fd, ptr(count), 1, LOOK) ?? -1) >= 0;
 }
 
 const descriptorOf = (socket: object): number => (socket as { readonly fd?: number }).fd ?? -1;

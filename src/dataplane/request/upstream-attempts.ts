@@ -1,7 +1,7 @@
 // The upstream attempts of one request: target selection, retries, passive health checks; knows no exchange.
 import type { Retries } from "../../model/service.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
-import { failures, type ProxyError } from "../error.ts";
+import { failures, type ProxyError, wantsFresh } from "../error.ts";
 import type { PickRequest } from "../balancer/balancer.ts";
 import { hashKey } from "../hash-key.ts";
 import type { RequestBuffer } from "../request-buffers.ts";
@@ -209,7 +209,7 @@ export class UpstreamAttempts implements PickRequest {
   attemptFailed(error: ProxyError): void {
     const { request, target } = this;
     request.attemptFailed(request.reasonOf(error));
-    const isCounted = error.retry !== "fresh-connection" && error.isRepeated !== true;
+    const isCounted = !wantsFresh(error) && error.isRepeated !== true;
     if (target === null || error.source !== "upstream" || !isCounted) return;
     this.#openStatus = 0;
     this.service.group.passive.failed(target.row, failureOf(error));
@@ -222,7 +222,8 @@ export class UpstreamAttempts implements PickRequest {
   pauseAfterFailure(error: ProxyError, body: BodyState): number | null {
     const isUnsent = error.retry === "always";
     this.isBlockedByBody = false;
-    if (error.retry === "fresh-connection" && !this.#usedFresh) return this.#freshPause(body);
+    if (wantsFresh(error) && !this.#usedFresh)
+      return this.#freshPause(body, error.retry === "fresh-connection-unread");
     const reason = reasonOf(error);
     return reason === null ? null : this.#pause(reason, { body, isUnsent });
   }
@@ -233,8 +234,8 @@ export class UpstreamAttempts implements PickRequest {
   }
 
   /** The target had closed an idle connection: retries at once, outside the budget, but only once. */
-  #freshPause(body: BodyState): number | null {
-    if (!this.#mayRepeat()) return null;
+  #freshPause(body: BodyState, isUnread: boolean): number | null {
+    if (!isUnread && !this.#mayRepeat()) return null;
     this.isBlockedByBody = body === "gone";
     if (this.isBlockedByBody) return null;
     this.#usedFresh = true;

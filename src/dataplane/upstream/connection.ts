@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import {
   BEHIND_BYTES,
   boundReceiveBuffer,
+  hasInput,
   freeReceiveBuffer,
   isNear,
   unsentBytes,
@@ -35,6 +36,8 @@ export interface ConnectionOwner {
   release(connection: UpstreamConnection, now: number): void;
   /** The connection has closed. Called once. */
   closed(connection: UpstreamConnection): void;
+  /** The target has sent bytes that belong to no response. */
+  onSurplus?(): void;
 }
 
 /** The client that a connection belongs to. */
@@ -49,6 +52,9 @@ export const NO_POOL: ConnectionOwner = {
   closed() {},
 };
 
+/** Devices that send a body where there is none, or more than they declare, send it at once. */
+const REST_MS = 100;
+
 /** After this time without a connection the next address is dialed as well. */
 const NEXT_DIAL_MS = 1000;
 
@@ -58,8 +64,14 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   requests = 0;
   /** When it was last released, in the worker's milliseconds. */
   idleSince = 0;
-  /** In `performance.now()`: what a target sends behind a response that has no body is there by then. 0: nothing is awaited. */
+  /** In `performance.now()`: it serves no request before, so that what the target sends behind its response is there. */
   restsUntil = 0;
+  /** In `performance.now()`: when the target will close it. */
+  endsAt = Number.POSITIVE_INFINITY;
+  /** Bytes of the present exchange that the system has taken. */
+  sentBytes = 0;
+  /** Whether the target's FIN acknowledges no byte of the exchange: it had closed before the request arrived. */
+  isUnread = false;
   /** Whether it has connected and not closed. */
   isOpen = false;
   /** Null: any byte that arrives closes the connection. */
@@ -150,6 +162,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     const written = (
       socket as unknown as { write(data: string, encoding: "latin1"): number }
     ).write(text, "latin1");
+    this.sentBytes += Math.max(0, written);
     if (written === text.length) return true;
     if (written < 0) return false;
     return this.#hold(Buffer.from(text.slice(written), "latin1"));
@@ -161,6 +174,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     if (socket === null || this.#held !== null)
       return this.#hold(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     const written = socket.write(bytes);
+    this.sentBytes += Math.max(0, written);
     if (written === bytes.byteLength) return true;
     if (written < 0) return false;
     return this.#hold(
@@ -172,9 +186,15 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   writeCopy(bytes: Buffer, size: number): boolean {
     const socket = this.#socket;
     const written = socket === null || this.#held !== null ? 0 : socket.write(bytes, 0, size);
+    this.sentBytes += Math.max(0, written);
     if (written === size) return true;
     if (written < 0) return false;
     return this.#hold(Buffer.from(bytes.subarray(written, size)));
+  }
+
+  /** Whether the target has sent something, or closed the connection, that no event has reported yet. */
+  get hasInput(): boolean {
+    return this.#socket !== null && hasInput(this.#socket);
   }
 
   /** Whether the target is within a few milliseconds. */
@@ -194,6 +214,11 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     if (this.isBounded || this.#socket === null) return;
     this.isBounded = true;
     boundReceiveBuffer(this.#socket);
+  }
+
+  /** Awaits what the target may send behind its response. */
+  rest(): void {
+    this.restsUntil = performance.now() + REST_MS;
   }
 
   /** Another exchange follows, whose client may read faster. */
@@ -309,6 +334,8 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   halfEnded(): void {
     const { handler } = this;
+    if (handler !== null && this.#socket !== null)
+      this.isUnread = unsentBytes(this.#socket) >= this.sentBytes;
     if (handler?.halfEnded === undefined) this.failed(null);
     else handler.halfEnded();
   }
@@ -322,8 +349,9 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   received(chunk: Buffer): void {
     if (this.#isClosed) return;
     // Bytes without a request: an idle connection on which the target speaks first must not be reused.
-    if (this.handler === null) this.destroy();
-    else this.handler.received(chunk);
+    if (this.handler !== null) return this.handler.received(chunk);
+    this.owner.onSurplus?.();
+    this.destroy();
   }
 
   flush(): void {
@@ -351,6 +379,9 @@ const plainHandlers: SocketHandler<SocketOwner> = {
   },
   drain(socket) {
     socket.data.flush();
+  },
+  end(socket) {
+    socket.data.halfEnded();
   },
   close(socket, error) {
     socket.data.ended(error instanceof Error);

@@ -13,7 +13,7 @@ export interface SocketOwner {
   /** The system or TLS reports an error; `ended` may follow. */
   broken(error: Error): void;
   ended(isReset: boolean): void;
-  /** The peer has sent FIN, on a socket that stays open for writing. */
+  /** The peer has sent FIN; `ended` follows, unless the socket stays open for writing. */
   halfEnded(): void;
 }
 
@@ -48,7 +48,7 @@ export class Dial implements SocketOwner {
     const { host, unix } = this.#address;
     const common = {
       data: this as SocketOwner,
-      socket: allowHalfOpen ? { ...handlers, end: halfEnded } : handlers,
+      socket: handlers,
       allowHalfOpen,
       ...(tls === null ? {} : { tls: socketTls(tls) }),
     };
@@ -93,8 +93,6 @@ export class Dial implements SocketOwner {
 
   halfEnded(): void {}
 }
-
-const halfEnded = (socket: Socket<SocketOwner>): void => socket.data.halfEnded();
 
 /** The options of Bun.connect. It takes the list of ALPN in the form of the wire (RFC 7301 section 3.1). */
 function socketTls({ alpn, ...tls }: NonNullable<Endpoint["tls"]>): SocketTls {

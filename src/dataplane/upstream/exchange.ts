@@ -23,8 +23,8 @@ const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
 
-/** Devices that send the body of a response that has none, as to HEAD, send it at once. */
-const REST_MS = 100;
+/** Before a target closes an idle connection. */
+const SPARE_MS = 1000;
 
 /** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
 const MAX_INTERIM_RESPONSES = 8;
@@ -68,6 +68,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     this.#isReused = connection.requests > 0;
     this.#bodyIsSent = owner.body === null;
     connection.requests++;
+    connection.sentBytes = 0;
     connection.handler = this;
   }
 
@@ -286,6 +287,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   #drop(problem: string): void {
     if (!this.#heads.isLenient) throw new ResponseSyntaxError(problem);
     this.#wasLenient = true;
+    this.#connection.owner.onSurplus?.();
   }
 
   /** The response is complete: the connection returns to the pool when both sides allow it. */
@@ -300,8 +302,17 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     if (this.#isPaused) connection.resume();
     connection.handler = null;
     if (!mayKeep) return connection.destroy();
-    if (this.#head?.announcesBody === true) connection.restsUntil = performance.now() + REST_MS;
+    this.#schedule(this.#head);
     connection.owner.release(connection, this.#now);
+  }
+
+  /** When the connection may serve the next request, and until when. */
+  #schedule(head: ResponseHead | null): void {
+    if (head === null) return;
+    if (head.announcesBody) this.#connection.rest();
+    // It might close in the moment of the next request, and that one be lost: so well before that.
+    const { keepAliveMs: ms } = head;
+    this.#connection.endsAt = ms === 0 ? Infinity : this.#now + Math.max(ms - SPARE_MS, ms / 2);
   }
 
   ended(error: ProxyError | null, isReset: boolean): void {
@@ -314,7 +325,9 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     }
     if (this.#phase === "connecting") this.#fail(error ?? failures.refused());
     else if (this.#isReused && this.#interimResponses === 0 && this.#received.length === 0)
-      this.#fail(error ?? failures.closedKept);
+      this.#fail(
+        error ?? (this.#connection.isUnread ? failures.closedUnread : failures.closedKept),
+      );
     else
       this.#fail(
         error ?? (this.#received.length === 0 ? failures.closedEarly : failures.incomplete),

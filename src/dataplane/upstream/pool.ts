@@ -14,6 +14,9 @@ export interface PoolOptions {
 /** Connections beyond `size` are closed after being idle for this long. */
 const SURPLUS_MS = 1000;
 
+/** More than a tick of the clock of `idleSince`. */
+const LOOK_AFTER_MS = 200;
+
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
 export class ConnectionPool implements ConnectionOwner {
   #options: PoolOptions;
@@ -21,6 +24,8 @@ export class ConnectionPool implements ConnectionOwner {
   readonly #idle: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   #isClosed = false;
+  /** Whether the target has sent bytes that belong to no response: it may again, and a moment after the next one. */
+  #hasSurplus = false;
   /** `addresses.version` when idle connections were last checked against it. */
   #version = 0;
 
@@ -50,12 +55,13 @@ export class ConnectionPool implements ConnectionOwner {
 
   #takeIdle(): UpstreamConnection | null {
     const idle = this.#idle;
+    const now = idle.length === 0 ? 0 : performance.now();
     for (let at = idle.length - 1; at >= 0; at--) {
       const connection = idle[at];
-      if (connection === undefined || isResting(connection)) continue;
-      connection.restsUntil = 0;
+      if (connection === undefined || connection.restsUntil > now) continue;
       idle.splice(at, 1);
-      return connection;
+      if (isLive(connection, now)) return connection;
+      connection.destroy();
     }
     return null;
   }
@@ -75,6 +81,7 @@ export class ConnectionPool implements ConnectionOwner {
     // To any other client it would be an account that is signed in.
     if (boundTo !== undefined) return boundTo.hold(connection);
     if (connection.isBounded) connection.freeReads();
+    if (this.#hasSurplus) connection.rest();
     connection.idleSince = now;
     this.#idle.push(connection);
   }
@@ -87,6 +94,10 @@ export class ConnectionPool implements ConnectionOwner {
   #closeGone(): void {
     this.#version = this.endpoint.addresses.version;
     for (const connection of this.#idle.slice()) if (this.#isGone(connection)) connection.destroy();
+  }
+
+  onSurplus(): void {
+    this.#hasSurplus = true;
   }
 
   closed(connection: UpstreamConnection): void {
@@ -121,5 +132,6 @@ export class ConnectionPool implements ConnectionOwner {
   }
 }
 
-const isResting = ({ restsUntil }: UpstreamConnection): boolean =>
-  restsUntil > 0 && restsUntil > performance.now();
+/** Asking the system costs as much as a read: only after a pause, in which the target may have closed it. */
+const isLive = (connection: UpstreamConnection, now: number): boolean =>
+  connection.endsAt > now && !(now - connection.idleSince > LOOK_AFTER_MS && connection.hasInput);

@@ -27,6 +27,8 @@ interface HeadFacts {
   /** Whether there is no body, and the head speaks of one: some targets send it. */
   readonly announcesBody: boolean;
   readonly keepAlive: boolean;
+  /** How long the target keeps the connection without a request, of its Keep-Alive; 0: it does not say. */
+  readonly keepAliveMs: number;
   /** Value of Upgrade, for 101 only; null when Connection does not name it. */
   readonly upgrade: string | null;
   /** Whether the body is an event stream, which must not be buffered. */
@@ -67,6 +69,7 @@ export class ResponseHead implements HeadFacts, SharedHead {
   readonly hasLength: boolean;
   readonly announcesBody: boolean;
   readonly keepAlive: boolean;
+  readonly keepAliveMs: number;
   readonly upgrade: string | null;
   readonly isEventStream: boolean;
   readonly hasContentType: boolean;
@@ -94,6 +97,7 @@ export class ResponseHead implements HeadFacts, SharedHead {
     this.hasLength = facts.hasLength;
     this.announcesBody = facts.announcesBody;
     this.keepAlive = facts.keepAlive;
+    this.keepAliveMs = facts.keepAliveMs;
     this.upgrade = facts.upgrade;
     this.isEventStream = facts.isEventStream;
     this.hasContentType = facts.hasContentType;

@@ -18,6 +18,7 @@ class Framing {
   trailer: string | null = null;
   contentType: string | null = null;
   challenges: string | null = null;
+  keepAliveMs = 0;
   hasLocation = false;
   hasDate = false;
   hasId = false;
@@ -59,7 +60,9 @@ class Framing {
           this.hasCookies = true;
           return this.#cookies?.isSetBy(value) === true;
         }
-        return same(name, "Keep-Alive", "keep-alive");
+        if (!same(name, "Keep-Alive", "keep-alive")) return false;
+        this.keepAliveMs = Number(IDLE_SECONDS.exec(value)?.[1] ?? 0) * 1000;
+        return true;
       case 12:
         if (same(name, "Content-Type", "content-type")) this.contentType = value;
         else if (same(name, "X-Request-Id", "x-request-id")) this.hasId = true;
@@ -99,6 +102,9 @@ class Framing {
     this.length = length;
   }
 }
+
+/** Of Keep-Alive (RFC 2068 section 19.7.1.1). */
+const IDLE_SECONDS = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,7})/i;
 
 /** A list of one length (RFC 9110 section 8.6). */
 const EQUAL_LENGTHS = /^(\d{1,15})(?: ?, ?\1)+$/;
@@ -219,6 +225,7 @@ function finish(received: string, framing: Framing, line: StatusLine): ResponseH
       hasLength,
       announcesBody: kind === "none" && (framing.length > 0 || framing.transferEncoding !== null),
       keepAlive: kind !== "close" && keepsAlive(framing.connection, isHttp10),
+      keepAliveMs: framing.keepAliveMs,
       upgrade: upgradeOf(framing, isHttp10),
       isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
       hasContentType: framing.contentType !== null && framing.contentType !== "",

@@ -1,6 +1,6 @@
 // Which target is next, when there is none, and that every connection slot is released.
 import { describe, expect, test } from "bun:test";
-import { failures, type ProxyError } from "../../../src/dataplane/error.ts";
+import { failures, type ProxyError, wantsFresh } from "../../../src/dataplane/error.ts";
 import { backOff } from "../../../src/dataplane/request/upstream-attempts.ts";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
@@ -183,6 +183,18 @@ describe("a keep-alive connection that was closed", () => {
     attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.closedKept, body)).toBeNull();
   });
+
+  test.each([
+    ["repeatable", 0],
+    ["gone", null],
+  ] as const)(
+    "before the request arrived, is for POST with a body that is %s: %p",
+    (body, pause) => {
+      const attempts = new World(first, [{}, {}]).attempts("POST");
+      attempts.startAttempt();
+      expect(attempts.pauseAfterFailure(failures.closedUnread, body)).toBe(pause);
+    },
+  );
 });
 
 describe("the pause", () => {
@@ -230,7 +242,7 @@ describe("what counts against the target", () => {
             : failure,
         ] as const,
     )
-    .filter(([, { source, retry }]) => source === "upstream" && retry !== "fresh-connection");
+    .filter(([, error]) => error.source === "upstream" && !wantsFresh(error));
 
   test.each(upstream)("%s is a failure with a readable reason", (_, error) => {
     const world = new World(first, [{}]);
@@ -242,16 +254,19 @@ describe("what counts against the target", () => {
     expect(world.board.get(world.row(0), "failures")).toBe(1);
   });
 
-  test.each([failures.clientGone, failures.bodyTimeout, failures.noTarget, failures.closedKept])(
-    "$detail is not a failure",
-    (error) => {
-      const world = new World(first, [{}]);
-      const attempts = world.attempts();
-      attempts.startAttempt();
-      attempts.attemptFailed(error);
-      expect(world.board.get(world.row(0), "failures")).toBe(0);
-    },
-  );
+  test.each([
+    failures.clientGone,
+    failures.bodyTimeout,
+    failures.noTarget,
+    failures.closedKept,
+    failures.closedUnread,
+  ])("$detail is not a failure", (error) => {
+    const world = new World(first, [{}]);
+    const attempts = world.attempts();
+    attempts.startAttempt();
+    attempts.attemptFailed(error);
+    expect(world.board.get(world.row(0), "failures")).toBe(0);
+  });
 
   test("a response counts once it is complete, and a refused connection at once", () => {
     const world = new World(first, [{}]);
