@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Application, ApplicationInput } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
+import { filled } from "../model/dependent-defaults.ts";
 import { markOf } from "../model/fields.ts";
 import type { CertificateView } from "../acme/certificates.ts";
 import type { LocalCa } from "../acme/local-ca.ts";
@@ -20,12 +21,15 @@ import {
   type Written,
 } from "../control/resource.ts";
 import { objectDifferences } from "../control/differences.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { CompleteConfig } from "./drift.ts";
 import { planHttps } from "./https-plan.ts";
 import { completePatch, decodeApplication, requireOther } from "./input.ts";
 import { objectOf } from "./parts.ts";
 import { reconcile, type ReconcileOptions, type Sign } from "./reconcile.ts";
 import { withSigning } from "./signing.ts";
 import { type ApplicationView, contentOf, createApplicationViewer, inputOf } from "./view.ts";
+import type { Fields } from "./wanted-parts.ts";
 
 export interface ApplicationsOptions {
   readonly changes: Changes;
@@ -34,6 +38,7 @@ export interface ApplicationsOptions {
   readonly localCa: LocalCa;
   readonly states: TargetStates;
   readonly certificateView: (certificate: Certificate) => CertificateView;
+  readonly plugins: PluginCatalogue;
 }
 
 export interface ApplicationWriteOptions extends WriteOptions {
@@ -50,6 +55,13 @@ export interface ManagedApplication {
   readonly managed_by: string;
   readonly document: unknown;
 }
+
+const completeWith =
+  (plugins: PluginCatalogue): CompleteConfig =>
+  (name, config) => {
+    const schema = plugins.get(name)?.config;
+    return schema === undefined ? config : (filled(schema, config) as Fields);
+  };
 
 type Kind = ResourceKind<"applications", ApplicationView>;
 type Writer = Resource<"applications", ApplicationView>;
@@ -142,8 +154,12 @@ export class Applications {
   }
 
   #kind(how: How, watch: (draft: Draft) => void): Kind {
-    const { states, certificateView } = this.#options;
-    const viewers = { target: states.view, certificate: certificateView };
+    const { states, certificateView, plugins } = this.#options;
+    const viewers = {
+      target: states.view,
+      certificate: certificateView,
+      completeConfig: completeWith(plugins),
+    };
     return {
       collection: "applications",
       decode: (document, draft, old) => {

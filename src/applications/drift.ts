@@ -4,6 +4,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { fieldChanges, masked } from "../control/audit-detail.ts";
 import { labelOf } from "../control/reference.ts";
 import { writableFields, objectOf, storedPart } from "./parts.ts";
+import type { Fields } from "./wanted-parts.ts";
 
 export interface Drift {
   /** `service`, `route`. */
@@ -18,7 +19,14 @@ export interface Drift {
   readonly found: unknown;
 }
 
-export function driftOf(application: Application, config: GatewayConfig): Drift[] {
+/** The configuration of the named plugin, with its defaults. */
+export type CompleteConfig = (plugin: string, config: Fields) => Fields;
+
+export function driftOf(
+  application: Application,
+  config: GatewayConfig,
+  complete: CompleteConfig = (_, own) => own,
+): Drift[] {
   const known = new Set<string>();
   const parts = application.parts.flatMap((part): Drift[] => {
     const reference = referenceOf(part);
@@ -35,17 +43,25 @@ export function driftOf(application: Application, config: GatewayConfig): Drift[
     const found = writableFields(object);
     // New fields of this version are no manual changes.
     const now = Object.fromEntries(Object.keys(part.fields).map((field) => [field, found[field]]));
-    return fieldChanges(part.fields, now).map(({ path, before, after }) => ({
-      kind,
-      id,
-      name,
-      field: path,
-      expected: before,
-      found: after,
-    }));
+    return fieldChanges(whole(part.fields, complete), whole(now, complete)).map(
+      ({ path, before, after }) => ({
+        kind,
+        id,
+        name,
+        field: path,
+        expected: before,
+        found: after,
+      }),
+    );
   });
   return [...parts, ...addedTargets(application, config, known)];
 }
+
+/** What is left out of the configuration of a plugin is no difference from its default. */
+const whole = (fields: Fields, complete: CompleteConfig): Fields =>
+  "config" in fields
+    ? { ...fields, config: complete(String(fields["name"]), fields["config"] as Fields) }
+    : fields;
 
 function addedTargets(
   application: Application,

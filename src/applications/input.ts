@@ -4,6 +4,7 @@ import { isIssued } from "../model/certificate.ts";
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import { cidrProblem } from "../net/cidr.ts";
 import { namesIn } from "../crypto/certificate-chain.ts";
 import { type Document, isDocument } from "../control/body.ts";
 import { resolveKey } from "../control/key.ts";
@@ -26,6 +27,8 @@ export function checkApplication<T extends ApplicationInput>(input: T, config: G
     if (input.targets.length > 0) throw invalid("targets", "must be absent with upstream");
     parseUpstream(input.upstream);
   }
+  checkNetworks(input);
+  checkPolicies(input);
   const domains = [...new Set(input.domains.map((name) => name.toLowerCase()))];
   const { mode, certificate_id: key } = input.https;
   if (mode !== "certificate") {
@@ -40,6 +43,22 @@ export function checkApplication<T extends ApplicationInput>(input: T, config: G
   const id = resolveKey(config.certificates, key, at);
   requireCovered(domains, id, config);
   return { ...input, domains, https: { ...input.https, certificate_id: id } };
+}
+
+function checkNetworks({ access, networks }: ApplicationInput): void {
+  for (const [at, network] of networks.entries()) {
+    const problem = cidrProblem(network);
+    if (problem !== null) throw invalid(`networks[${at}]`, problem);
+  }
+  if (access === "public" && networks.length > 0)
+    throw invalid("networks", 'is only valid with the access "private" or "networks"');
+  if (access === "networks" && networks.length === 0)
+    throw invalid("networks", 'must name a network with the access "networks"');
+}
+
+function checkPolicies({ policies: { login, sso } }: ApplicationInput): void {
+  if (login !== null && sso !== null)
+    throw invalid("policies.sso", "cannot be combined with policies.login; set one to null");
 }
 
 function requireCovered(domains: readonly string[], id: string, config: GatewayConfig): void {
@@ -93,6 +112,7 @@ export function completePatch(patch: unknown): unknown {
   const whole: Record<string, unknown> = { ...patch };
   if ((patch["upstream"] ?? null) !== null && !("targets" in patch)) whole["targets"] = null;
   if (Array.isArray(patch["targets"]) && !("upstream" in patch)) whole["upstream"] = null;
+  if (patch["access"] === "public" && !("networks" in patch)) whole["networks"] = null;
   const { https } = patch;
   if (isDocument(https)) whole["https"] = completeHttps(https);
   return whole;

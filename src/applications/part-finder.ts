@@ -6,6 +6,7 @@ import { matchedPaths } from "../snapshot/matched-paths.ts";
 import type { Draft } from "../control/draft.ts";
 import { labelOf } from "../control/reference.ts";
 import { PartIndex } from "./part-index.ts";
+import { type PluginPart, pluginParts } from "./plugin-parts.ts";
 import { localName, type Planned, selfSignedName, targetRole } from "./wanted-parts.ts";
 
 export interface FinderOptions {
@@ -65,12 +66,10 @@ export class PartFinder {
           this.#index.byName("certificates", localName(application.name)),
           "local_ca",
         );
-      case "access":
-        return this.#plugin("ip-restriction", { service_id: this.idOf("service", "services") });
-      case "hsts":
-        return this.#plugin("security-headers", { route_id: this.idOf("route", "routes") });
-      default:
-        return this.#target(role);
+      default: {
+        const row = pluginParts.find((each) => each.role === role);
+        return row === undefined ? this.#target(role) : this.#plugin(row);
+      }
     }
   }
 
@@ -117,11 +116,11 @@ export class PartFinder {
     );
   }
 
-  #plugin(
-    name: string,
-    scope: { readonly service_id: string } | { readonly route_id: string },
-  ): string | undefined {
-    const wanted = { service_id: null, route_id: null, consumer_id: null, ...scope };
+  #plugin({ plugin: name, scope }: PluginPart): string | undefined {
+    const scopes = { service_id: null, route_id: null, consumer_id: null };
+    const id =
+      scope === "service_id" ? this.idOf("service", "services") : this.idOf("route", "routes");
+    const wanted = { ...scopes, [scope]: id };
     const found = this.#index
       .pluginsNamed(name)
       .find(

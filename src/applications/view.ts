@@ -15,8 +15,9 @@ import type { CertificateView } from "../acme/certificates.ts";
 import { withoutSecrets } from "../control/plugin-config-writer.ts";
 import { type TargetView, targetLookup } from "../control/representation.ts";
 import type { ObjectDifference } from "../control/differences.ts";
-import { type Drift, driftOf } from "./drift.ts";
+import { type CompleteConfig, type Drift, driftOf } from "./drift.ts";
 import { httpsWarnings } from "./https-plan.ts";
+import { loginWarnings, userLookup } from "./login-warnings.ts";
 import { objectOf } from "./parts.ts";
 
 export type ApplicationView = Omit<ApplicationInput, "targets"> &
@@ -39,6 +40,7 @@ export type ApplicationView = Omit<ApplicationInput, "targets"> &
 export interface Viewers {
   readonly target: (target: ResourceOf["targets"]) => TargetView;
   readonly certificate: (certificate: Certificate) => CertificateView;
+  readonly completeConfig: CompleteConfig;
 }
 
 /** What clients send. */
@@ -57,6 +59,7 @@ export function inputOf(application: Application): ApplicationInput {
 
 export function createApplicationViewer(config: GatewayConfig, viewers: Viewers) {
   const targetsOf = targetLookup(config);
+  const hasUsers = userLookup(config);
   return (application: Application): ApplicationView => {
     const { id, created_at, updated_at } = application;
     const service = serviceOf(application, config);
@@ -78,8 +81,8 @@ export function createApplicationViewer(config: GatewayConfig, viewers: Viewers)
       })),
       certificate: shown(certificate),
       interim_certificate: shown(interim),
-      drift: driftOf(application, config),
-      warnings: httpsWarnings(application, config),
+      drift: driftOf(application, config, viewers.completeConfig),
+      warnings: [...httpsWarnings(application, config), ...loginWarnings(application, hasUsers)],
     };
   };
 }

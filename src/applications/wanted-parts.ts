@@ -5,9 +5,9 @@ import type {
   PartCollection,
   PartReference,
 } from "../model/application.ts";
-import { PRIVATE_NETWORKS } from "../model/local-ca.ts";
 import { placeKey } from "../model/target.ts";
 import { isPublicName } from "./domains.ts";
+import { pluginParts } from "./plugin-parts.ts";
 import { parseUpstream } from "./upstream.ts";
 
 export type Fields = Record<string, unknown>;
@@ -29,8 +29,6 @@ export type Planned = ApplicationInput & {
 
 /** The id of the object that has a role, or is to have it. */
 export type IdOf = (role: string, collection: PartCollection) => string;
-
-const YEAR_SECONDS = 31_536_000;
 
 export const localName = (name: string): string => `${name} local`;
 
@@ -72,8 +70,8 @@ export function wantedParts(application: Planned, idOf: IdOf): WantedPart[] {
   );
   const [route] = routes;
   const scopes = { service_id: service.id, route_id: route?.id ?? "" };
-  const plugins = pluginsOf(application, scopes).map(({ role, fields }) =>
-    part(["plugins", role], { ...common, ...fields }),
+  const plugins = pluginsOf(application, scopes).map(({ role, fields, place }) =>
+    part(["plugins", role], { ...common, ...fields }, place),
   );
   return [service, ...targets, ...routes, ...certificates, ...plugins];
 }
@@ -131,53 +129,21 @@ function certificatesOf({ name, https_state: state }: Planned) {
 }
 
 function pluginsOf(
-  { name, access, https, https_state: state, enabled }: Planned,
-  scopes: { readonly service_id: string; readonly route_id: string },
+  application: Planned,
+  scopes: Readonly<Record<"service_id" | "route_id", string>>,
 ) {
   const nowhere = { service_id: null, route_id: null, consumer_id: null, stream_route_id: null };
-  const parts: { readonly role: string; readonly fields: Fields }[] = [];
-  if (access === "private")
-    parts.push({
-      role: "access",
-      fields: {
-        name: "ip-restriction",
-        label: `${name} access`,
-        // On the service, so that a route that is added to it later has the same restriction.
-        ...nowhere,
-        service_id: scopes.service_id,
-        config: {
-          allow: [...PRIVATE_NETWORKS],
-          deny: [],
-          status: 403,
-          message: null,
-          stream_reset: false,
-        },
-      },
-    });
-  if (https.hsts && https.mode !== "off")
-    parts.push({
-      role: "hsts",
-      fields: {
-        name: "security-headers",
-        label: `${name} hsts`,
-        ...nowhere,
-        route_id: scopes.route_id,
-        config: hstsOnly,
-        enabled: enabled && state.secured,
-      },
-    });
-  return parts;
+  return pluginParts.flatMap(({ role, plugin, scope, place, isOn, config }) => {
+    const own = config(application);
+    if (own === null) return [];
+    const fields: Fields = {
+      name: plugin,
+      label: `${application.name} ${role.replaceAll("_", " ")}`,
+      ...nowhere,
+      [scope]: scopes[scope],
+      config: own,
+      enabled: application.enabled && isOn?.(application) !== false,
+    };
+    return [{ role, fields, place }];
+  });
 }
-
-/** Everything else that the plugin could say is left to the service. */
-const hstsOnly = {
-  hsts: { max_age: YEAR_SECONDS, include_subdomains: false, preload: false },
-  frame_options: null,
-  nosniff: false,
-  referrer_policy: null,
-  csp: null,
-  permissions_policy: null,
-  coop: null,
-  corp: null,
-  remove: [],
-};

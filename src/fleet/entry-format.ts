@@ -108,6 +108,7 @@ export const formatRules: FormatRules = {
     },
     { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
     { since: 9, in: "services", field: "tls.min_version", values: ["1.0", "1.1"] },
+    { since: 9, in: "applications", field: "access", values: ["networks"] },
     { since: 9, in: "listeners", field: "max_header_bytes", above: 16_384 },
   ],
 };

@@ -1,7 +1,18 @@
 // An application: a service, its targets, routes and certificate as one object; knows none of them.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource, refersTo, schemaRef, since } from "./resource.ts";
-import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
+import { applicationPolicies } from "./application-policies.ts";
+import {
+  cidr,
+  flag,
+  group,
+  type Identity,
+  labels,
+  listOf,
+  name,
+  nullable,
+  oneOf,
+} from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
 import { asHostName } from "./host-name.ts";
 
@@ -63,10 +74,13 @@ const shared = {
     },
     "HTTPS",
   ),
-  access: oneOf(["public", "private"], {
+  access: oneOf(["public", "private", "networks"], {
     default: "public",
-    description: "private: only clients from private networks and this machine",
+    description:
+      "private: only clients from private networks, this machine and `networks`; networks: only those in `networks`",
   }),
+  networks: since(9, listOf(cidr, "Networks that may use it, for the access private and networks")),
+  policies: applicationPolicies,
   maintenance: flag(false, "Respond to every request with the maintenance page"),
   enabled: flag(true, "Whether it is served"),
   ...labels,
@@ -189,7 +203,7 @@ export const applications = defineResource<Application>({
         description: "Its route, and a second one for private names if it has both kinds",
       }),
       plugins: t.Array(schemaRef("Plugin"), {
-        description: "Plugin instances for access and HSTS",
+        description: "Plugin instances for access, HSTS and policies",
       }),
       certificate: refOrNull("Certificate", "The certificate in the configuration"),
       interim_certificate: refOrNull(

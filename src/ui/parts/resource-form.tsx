@@ -274,7 +274,7 @@ function toDraft<T extends object, V extends object>(
 }
 
 /** Whether the form knows the found: `targets.0.port`. */
-function hasValue(values: object, path: string): boolean {
+export function hasValue(values: object, path: string): boolean {
   let value: unknown = values;
   for (const name of path.split(".")) {
     if (typeof value !== "object" || value === null || !(name in value)) return false;

@@ -115,7 +115,7 @@ test("from an empty data directory to a private name with a certificate of the l
   await page.getByRole("combobox", { name: "Host header" }).click();
   await page.getByRole("option", { name: "A name" }).click();
   await next(page);
-  await page.getByText("Name is required").waitFor();
+  await page.getByText("Name in the Host header is required").waitFor();
   await field(page, "Name in the Host header").fill("app.internal");
   await field(page, "Upstream URL").fill(`127.0.0.1:${origin.port}`);
   await field(page, "Upstream URL").blur();

@@ -31,7 +31,7 @@ describe("names", () => {
       ...[false, true, true, true],
       false,
     ]);
-    expect(domainProblem([""], 0)).toBe("Name is required");
+    expect(domainProblem([""], 0)).toBe("Domain is required");
   });
 
   test("link to the port that clients reach", () => {

@@ -15,7 +15,8 @@ describe("targets that fail and stay in use", () => {
     { states: ["failing", "healthy"], service: "degraded", application: "degraded" },
     { states: ["failing", "unknown"], service: "degraded", application: "degraded" },
     { states: ["unhealthy", "unhealthy"], service: "unhealthy", application: "unreachable" },
-    { states: ["unknown"], service: "unknown", application: "served" },
+    { states: ["unknown"], service: "unknown", application: "not checked" },
+    { states: ["healthy", "unknown"], service: "healthy", application: "served" },
   ])("$states: the service is $service, the application $application", (row) => {
     expect(serviceState({ targets: targets(row.states) })).toBe(row.service);
     const application = {
@@ -25,6 +26,24 @@ describe("targets that fail and stay in use", () => {
       targets: targets(row.states),
     };
     expect(applicationState(application as never).state).toBe(row.application);
+  });
+
+  test.each([
+    { probed: "fails", state: "unreachable", tone: "bad" },
+    { probed: "responds", state: "served", tone: "good" },
+    { probed: "unknown", state: "not checked", tone: "idle" },
+  ] as const)("of which nothing is known, while the upstream $probed: $state", (row) => {
+    const application = {
+      enabled: true,
+      maintenance: false,
+      service: {},
+      targets: targets(["unknown"]),
+    };
+    const probed = { state: row.probed, message: null };
+    expect(applicationState(application as never, probed)).toMatchObject({
+      state: row.state,
+      tone: row.tone,
+    });
   });
 
   test("have the color of an error", () => {

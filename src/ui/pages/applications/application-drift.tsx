@@ -72,7 +72,7 @@ function DriftRow({ line }: { readonly line: Drift }) {
   const { kind, id, name, field, expected, found } = line;
   const page = pages[kind];
   const isGone = field === null && found === null;
-  const title = `${kind} ${name ?? ""}`.trim();
+  const title = `${kind === "plugin" ? "policy" : kind} ${name ?? ""}`.trim();
   return (
     <Table.Tr style={{ overflowWrap: "anywhere", verticalAlign: "top" }}>
       <Table.Td>

@@ -1,7 +1,7 @@
 // The page of a stored application: status, drift, and the form of its settings.
-import { Button, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { Button, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
-import { useState } from "react";
+import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
 import { useResource, useResourceList } from "../../api/queries.ts";
 import type { Versioned } from "../../api/queries.ts";
@@ -11,6 +11,7 @@ import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
+import { focusField } from "../../parts/schema/focus.ts";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { ApplicationDrift } from "./application-drift.tsx";
 import {
@@ -20,8 +21,19 @@ import {
 } from "./application-fields.tsx";
 import { openUrl } from "./application-state.ts";
 import { ApplicationStatus } from "./application-status.tsx";
-import { type ApplicationValues, fieldOf, rules, toBody, toValues } from "./application-values.ts";
-import { AccessFields, HttpsFields } from "./https-fields.tsx";
+import {
+  type ApplicationValues,
+  fieldOf,
+  hasField,
+  missingInPolicies,
+  rules,
+  toBody,
+  toValues,
+} from "./application-values.ts";
+import { HttpsFields } from "./https-fields.tsx";
+import { useNewUser } from "./password-users.tsx";
+import { Adoption, isAdoptable } from "./plan-step.tsx";
+import { PolicyCards } from "./policy-cards.tsx";
 
 const LIST = pagePath("applications");
 
@@ -31,6 +43,7 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
   // The form keeps its initial values; certificates and health stay live.
   const live = useResource("applications", source.value.id);
   const application = live.data?.value ?? source.value;
+  const [adopts, setAdopts] = useState(false);
   const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
     resource: "applications",
     source,
@@ -38,13 +51,27 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
     toBody,
     validate: rules,
     fieldOf,
+    hasField,
+    secrets: ["new_user"],
+    query: adopts ? { adopt: 1 } : {},
     onSaved: ({ id }) => navigate(pagePath("applications", id), { replace: true }),
   });
+  const addUser = useNewUser(form);
+  const submit = (event?: FormEvent<HTMLFormElement>) => {
+    event?.preventDefault();
+    const missing = missingInPolicies(form.values);
+    form.setErrors((errors) => ({ ...errors, ...missing }));
+    if (Object.keys(missing).length > 0) {
+      focusField(document.body, Object.keys(missing));
+      return;
+    }
+    void addUser().then((isAdded) => isAdded && rest.submit());
+  };
   return (
     <FormPage
       title={source.value.name}
       parent={{ href: LIST, label: "Applications" }}
-      form={rest}
+      form={{ ...rest, submit }}
       needs="editor"
       isNew={false}
       actions={
@@ -65,6 +92,9 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
       <ApplicationStatus application={application} />
       <ApplicationDrift application={application} onResolved={rest.discard} />
       <ApplicationSettings form={form} />
+      {(adopts || isAdoptable(rest.failure)) && (
+        <Adoption reason={rest.failure?.message ?? ""} adopts={adopts} onAdopt={setAdopts} />
+      )}
       <ConfirmDelete
         resource="applications"
         objects={pendingDelete}
@@ -87,22 +117,8 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
       <Section title="HTTPS">
         <HttpsFields form={form} />
       </Section>
-      <Section title="Access">
-        <Stack>
-          <AccessFields form={form} />
-          <SimpleGrid cols={{ base: 1, sm: 2 }}>
-            <Switch
-              label="Maintenance"
-              description="Clients get status 503"
-              {...form.getInputProps("maintenance", { type: "checkbox" })}
-            />
-            <Switch
-              label="Enabled"
-              description="Off: its domains are not served"
-              {...form.getInputProps("enabled", { type: "checkbox" })}
-            />
-          </SimpleGrid>
-        </Stack>
+      <Section title="Policies" text="What applies to every request of the application.">
+        <PolicyCards form={form} />
       </Section>
       <Section title="Name and notes">
         <Stack>
@@ -118,6 +134,11 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />
+          <Switch
+            label="Enabled"
+            description="Off: its domains are not served"
+            {...form.getInputProps("enabled", { type: "checkbox" })}
+          />
         </Stack>
       </Section>
     </>

@@ -11,24 +11,38 @@ import { PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { openUrl } from "./application-state.ts";
+import { Settings } from "./application-summary.tsx";
+import { type Probed, useProbe } from "./upstream-probe.ts";
 
 export function ApplicationReady({ id }: { readonly id: string }) {
   const { data, error, refetch } = useResource("applications", id);
   if (data === undefined)
     return error === null ? <FormSkeleton /> : <ErrorPanel error={error} onRetry={refetch} />;
-  const application = data.value;
+  return <Ready application={data.value} />;
+}
+
+function Ready({ application }: ApplicationProps) {
+  const { id } = application;
+  const probed = useProbe(application);
   return (
     <Box maw={760}>
       <PageHead
         title={application.name}
-        text="The application is live."
+        text={
+          probed.state === "fails"
+            ? "Created, but its upstream does not respond."
+            : "The application is created."
+        }
         parent={{ href: pagePath("applications"), label: "Applications" }}
       />
       <Paper withBorder p={{ base: "md", sm: "xl" }} mb="md">
         <OpenButtons application={application} />
       </Paper>
       <Section title="Progress" text="Updates automatically.">
-        <Progress application={application} />
+        <Progress application={application} probed={probed} />
+      </Section>
+      <Section title="Settings">
+        <Settings application={application} />
       </Section>
       <Group>
         <Button component={Link} href={pagePath("applications", id)} variant="default">
@@ -114,14 +128,15 @@ function Line({
   );
 }
 
-function Progress({ application }: ApplicationProps) {
+function Progress({ application, probed }: ApplicationProps & { readonly probed: Probed }) {
   const { data: status } = useStatus();
   const workers = status?.workers ?? 1;
   return (
     <Stack gap="sm" aria-live="polite">
-      <Line mark="done" title={`Live on ${workers} ${workers === 1 ? "worker" : "workers"}`}>
+      <Line mark="done" title={`Configured on ${workers} ${workers === 1 ? "worker" : "workers"}`}>
         {application.domains.join(", ")} is forwarded to {application.upstream ?? "its servers"}.
       </Line>
+      <UpstreamLine probed={probed} />
       <CertificateLine application={application} />
       <RedirectLine application={application} />
       {application.warnings.map((warning) => (
@@ -130,6 +145,21 @@ function Progress({ application }: ApplicationProps) {
         </Line>
       ))}
     </Stack>
+  );
+}
+
+function UpstreamLine({ probed: { state, message } }: { readonly probed: Probed }) {
+  if (state === "unknown") return null;
+  const mark = { checking: "waits", responds: "done", fails: "trouble" } as const;
+  const title = {
+    checking: "Checking the upstream",
+    responds: "The upstream responds",
+    fails: "The upstream does not respond: clients get an error",
+  };
+  return (
+    <Line mark={mark[state]} title={title[state]}>
+      {message}
+    </Line>
   );
 }
 

@@ -1,5 +1,7 @@
 // The state of an application and of its HTTPS, as a word and a sentence; renders nothing.
 import type { Read, Schemas } from "../../api/resources.ts";
+import type { Probed } from "./upstream-probe.ts";
+import { unusualPort } from "../listeners/listener-port.ts";
 import { relativeTime, type Tone } from "../../parts/status.tsx";
 
 export interface StateText {
@@ -11,8 +13,10 @@ export interface StateText {
 
 type Application = Read<"applications">;
 
+const unprobed: Probed = { state: "unknown", message: null };
+
 /** The state that clients see. */
-export function stateOf(application: Application): StateText {
+export function stateOf(application: Application, probed = unprobed): StateText {
   const { enabled, maintenance, service } = application;
   if (!enabled) return { state: "off", tone: "idle", detail: "Disabled" };
   if (maintenance) return { state: "maintenance", tone: "warn", detail: "Clients get status 503" };
@@ -24,7 +28,12 @@ export function stateOf(application: Application): StateText {
   const bad = used.filter((state) => state === "unhealthy" || state === "failing").length;
   if (used.length === 0)
     return { state: "no servers", tone: "bad", detail: "The service has no targets" };
-  if (bad === 0) return { state: "served", tone: "good", detail: null };
+  if (bad === 0 && probed.state === "fails")
+    return { state: "unreachable", tone: "bad", detail: probed.message };
+  if (bad === 0)
+    return used.includes("healthy") || probed.state === "responds"
+      ? { state: "served", tone: "good", detail: null }
+      : { state: "not checked", tone: "idle", detail: "No failed request is known" };
   const error = targets.find(({ health }) => health.last_error !== null)?.health.last_error;
   return bad === used.length
     ? {
@@ -79,10 +88,6 @@ export function openUrl(
 ): string | null {
   if (domain.startsWith("*.")) return null;
   const scheme = https === "off" ? "http" : "https";
-  const usual = scheme === "https" ? 443 : 80;
-  const ports = listeners
-    .filter(({ protocol, enabled }) => enabled && protocol === scheme)
-    .map(({ port }) => port);
-  const port = ports.includes(usual) ? usual : (ports[0] ?? usual);
-  return `${scheme}://${domain}${port === usual ? "" : `:${port}`}`;
+  const port = unusualPort(scheme, listeners);
+  return `${scheme}://${domain}${port === null ? "" : `:${port}`}`;
 }

@@ -6,6 +6,7 @@ import { pagePath } from "../../page-path.ts";
 import { Fact, Section } from "../../parts/page-layout.tsx";
 import { StatusDot } from "../../parts/status.tsx";
 import { httpsOf, stateOf, type StateText } from "./application-state.ts";
+import { useProbe } from "./upstream-probe.ts";
 import { CheckLine } from "./live-checks.tsx";
 
 interface Props {
@@ -13,12 +14,13 @@ interface Props {
 }
 
 export function ApplicationStatus({ application }: Props) {
+  const probed = useProbe(application);
   const targets = application.targets as readonly Schemas["Target"][];
   return (
     <Section title="State">
       <Stack gap={6}>
         <Fact label="Traffic">
-          <Sentence text={stateOf(application)} />
+          <Sentence text={stateOf(application, probed)} />
         </Fact>
         <Fact label="HTTPS">
           <Sentence text={httpsOf(application)} />
@@ -88,11 +90,11 @@ function partsOf(application: Props["application"]): readonly Part[] {
       id,
       name: name ?? id,
     })),
-    ...(plugins as readonly Schemas["Plugin"][]).map(({ id, name }) => ({
+    ...(plugins as readonly Schemas["Plugin"][]).map(({ id, name, label }) => ({
       page: "plugins",
-      kind: "plugin",
+      kind: "policy",
       id,
-      name,
+      name: label ?? name,
     })),
     ...certificates.map(({ id, name }) => ({
       page: "certificates",

@@ -1,6 +1,12 @@
 // The fields of the form of an application, converted from and to the API's objects; renders nothing.
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
+import type { Document } from "../../api/merge-patch.ts";
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 import { toUrl } from "../../parts/lenient-url.ts";
+import { hasValue } from "../../parts/resource-form.tsx";
+import { problemsOf } from "../../parts/schema/problems.ts";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { withDefaults } from "../../parts/schema/values.ts";
 
 export interface ServerValues {
   readonly host: string;
@@ -17,12 +23,23 @@ export interface ApplicationValues {
   /** Null: as its service has it. */
   readonly host_header: string | null;
   readonly https: Read<"applications">["https"];
-  readonly access: "public" | "private";
+  readonly access: Read<"applications">["access"];
+  readonly networks: readonly string[];
+  readonly policies: Document;
+  /** A user of the list of `policies.login` that is created with the next save. */
+  readonly new_user: { readonly username: string; readonly password: string };
   readonly maintenance: boolean;
   readonly enabled: boolean;
   readonly tags: readonly string[];
   readonly description: string;
 }
+
+export const noUser: ApplicationValues["new_user"] = { username: "", password: "" };
+
+export const policySchema =
+  (formSchemaOf("applications") as JsonSchema).properties?.["policies"] ?? {};
+
+const noPolicies = withDefaults(policySchema, {});
 
 export const newServer: ServerValues = { host: "", port: null, weight: 100 };
 
@@ -41,6 +58,9 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
     host_header: application.host_header === undefined ? "preserve" : application.host_header,
     https: { mode: "auto", certificate_id: null, redirect: true, hsts: false, ...https },
     access: application.access ?? "public",
+    networks: application.networks ?? [],
+    policies: (application.policies ?? noPolicies) as unknown as Document,
+    new_user: noUser,
     maintenance: application.maintenance ?? false,
     enabled: application.enabled ?? true,
     tags: application.tags ?? [],
@@ -49,11 +69,14 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
 }
 
 export function toBody(values: ApplicationValues): Write<"applications"> {
-  const { runs_on: runsOn, upstream, targets, domains, https, tags, ...rest } = values;
+  const { runs_on: runsOn, upstream, targets, domains, https, tags, ...more } = values;
+  const { new_user: _, networks, policies, ...rest } = more;
   const certificate = https.mode === "certificate" ? https.certificate_id : null;
   return {
     ...rest,
     tags: [...tags],
+    networks: rest.access === "public" ? [] : [...networks],
+    policies: policies as NonNullable<Write<"applications">["policies"]>,
     domains: domains.map((domain) => domain.trim()).filter((domain) => domain !== ""),
     https: { ...https, certificate_id: certificate },
     ...(runsOn === "address"
@@ -88,7 +111,8 @@ export const rules = {
       ? "A domain is invalid"
       : null;
   },
-  host_header: (value: string | null) => (value === "" ? "Name is required" : null),
+  host_header: (value: string | null) =>
+    value === "" ? "Name in the Host header is required" : null,
   upstream: (value: string, { runs_on: runsOn }: ApplicationValues) =>
     runsOn !== "address"
       ? null
@@ -108,7 +132,7 @@ export function sentHost({ host_header: header, domains }: ApplicationValues): s
 /** The error of one domain; null: none. */
 export function domainProblem(domains: readonly string[], index: number): string | null {
   const text = domains[index]?.trim() ?? "";
-  if (text === "") return index === 0 ? "Name is required" : null;
+  if (text === "") return index === 0 ? "Domain is required" : null;
   if (/^https?:\/\//.test(text)) return "Must be a host name, without http://";
   if (!isDomain(text))
     return "Must be a host name such as shop.example.com, or *.example.com for all names below";
@@ -125,6 +149,18 @@ export function isPublicName(name: string): boolean {
   return !PRIVATE_ENDS.some((end) => plain === end || plain.endsWith(`.${end}`));
 }
 
-/** The API's `upstream.host` belongs to the URL input. */
+/** The API's `upstream.host` belongs to the URL input, and the setting of a policy's plugin to the policy. */
 export const fieldOf = (field: string): string =>
-  field.startsWith("upstream.") ? "upstream" : field;
+  field.startsWith("upstream.")
+    ? "upstream"
+    : field.replace(/^(policies\.\w+)\.config\..*$/, "$1").replace(/^networks\..*$/, "networks");
+
+/** Beside the fields with a value, those of policies, which may be empty. */
+export const hasField = (path: string, values: ApplicationValues): boolean =>
+  path.startsWith("policies.") || hasValue(values, path);
+
+/** What is to be filled in before it is saved, by path. */
+export const missingInPolicies = ({ policies }: ApplicationValues): Record<string, string> =>
+  Object.fromEntries(
+    problemsOf(policySchema, policies).map(({ path, message }) => [`policies.${path}`, message]),
+  );

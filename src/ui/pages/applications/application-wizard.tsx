@@ -1,12 +1,13 @@
 // Creates an application in four steps: domain, upstream, HTTPS, preview; validates each step before the next.
 import { Box, Button, Group, Paper, Stack, Stepper, Text, TextInput } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { PageHead, Section } from "../../parts/page-layout.tsx";
 import { type ResourceForm, useResourceForm } from "../../parts/resource-form.tsx";
+import { AccessFields } from "./access-fields.tsx";
 import {
   type ApplicationFieldsProps,
   DomainFields,
@@ -15,12 +16,13 @@ import {
 import {
   type ApplicationValues,
   fieldOf,
+  hasField,
   isDomain,
   rules,
   toBody,
   toValues,
 } from "./application-values.ts";
-import { AccessFields, HttpsFields } from "./https-fields.tsx";
+import { HttpsFields } from "./https-fields.tsx";
 import { PlanStep } from "./plan-step.tsx";
 import { asciiName } from "../../api/shown-names.ts";
 
@@ -53,9 +55,20 @@ export function ApplicationWizard({
     toBody,
     validate: rules,
     fieldOf,
+    hasField,
+    secrets: ["new_user"],
     query: adopts ? { adopt: 1 } : {},
     onSaved: ({ id }) => navigate(pagePath("applications", id, "ready"), { replace: true }),
   });
+  const frame = useRef<HTMLFormElement>(null);
+  const before = useRef(step);
+  useEffect(() => {
+    if (before.current === step) return;
+    before.current = step;
+    const heading = frame.current?.querySelector<HTMLElement>("section h2");
+    heading?.setAttribute("tabindex", "-1");
+    heading?.focus();
+  }, [step]);
   const go = (wanted: number) => {
     const wrong = steps
       .slice(0, wanted)
@@ -70,6 +83,7 @@ export function ApplicationWizard({
         parent={LIST}
       />
       <form
+        ref={frame}
         noValidate
         aria-label="New application"
         onSubmit={(event) => {
@@ -177,7 +191,7 @@ interface ButtonsProps extends StepsProps {
 function Buttons({ step, onStep, form }: ButtonsProps) {
   const isLast = step === steps.length - 1;
   return (
-    <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
+    <Paper withBorder p="sm" className="sticky-footer">
       <Group justify="space-between">
         {step === 0 ? (
           <Button component={Link} href={LIST.href} variant="default">

@@ -1,4 +1,4 @@
-// HTTPS and access fields of an application; can create an ACME account.
+// HTTPS fields of an application; can create an ACME account.
 import { Anchor, Radio, Select, Stack, Switch, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -158,25 +158,5 @@ function WildcardForecast({ domain, providers }: WildcardForecastProps) {
       </Anchor>
       ; the gateway then requests the certificate.
     </CheckLine>
-  );
-}
-
-/** The client networks that may use it. */
-export function AccessFields({ form }: ApplicationFieldsProps) {
-  return (
-    <Radio.Group label="Client networks" {...form.getInputProps("access")}>
-      <Stack gap={8} mt={6}>
-        <Radio
-          value="public"
-          label="All networks"
-          description="All clients that can connect to this gateway"
-        />
-        <Radio
-          value="private"
-          label="Private networks only"
-          description="Clients from 10.x, 192.168.x, 172.16–31.x, link-local addresses and this machine; others get 403"
-        />
-      </Stack>
-    </Radio.Group>
   );
 }

@@ -9,6 +9,7 @@ import { toMessage } from "../../api/error.ts";
 import { includesRole, useRole } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { isDomain, isPublicName, isUpstream } from "./application-values.ts";
+import { probeOf } from "./upstream-probe.ts";
 
 type Status = "ok" | "warning" | "failed";
 
@@ -142,18 +143,9 @@ export function UpstreamCheck({ upstream, host }: UpstreamCheckProps) {
   const connection = useConnection();
   const [asked] = useDebouncedValue(upstream.trim(), PAUSE_MS);
   const canAsk = includesRole(useRole(), "editor");
-  const name = isDomain(host) && !host.startsWith("*.") ? host.trim() : undefined;
   const { data, error, isFetching, refetch } = useQuery({
-    queryKey: ["applications/check-upstream", asked, name ?? ""],
+    ...probeOf(connection, asked, host),
     enabled: canAsk && isUpstream(asked),
-    staleTime: 10_000,
-    retry: false,
-    queryFn: async ({ signal }) => {
-      const body = { upstream: asked, ...(name === undefined ? {} : { host: name }) };
-      const path = "/applications/check-upstream";
-      const options = { method: "POST", body, signal } as const;
-      return (await connection.send<Schemas["CheckReport"]>(path, options)).value.checks;
-    },
   });
   if (!isUpstream(asked) || asked !== upstream.trim()) return null;
   if (isFetching) return <Checking text={`Checking ${asked}…`} />;

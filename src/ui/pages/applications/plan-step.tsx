@@ -7,6 +7,7 @@ import { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
+import { Settings } from "./application-summary.tsx";
 import { CheckLine, Checking } from "./live-checks.tsx";
 
 interface PlannedChange {
@@ -33,11 +34,12 @@ interface PlanStepProps {
 export function PlanStep({ body, adopts, onAdopt, onStep, failure }: PlanStepProps) {
   const plan = usePlan(body, adopts);
   const refused = plan.error instanceof ApiError ? plan.error : null;
-  const canAdopt = refused?.status === 409 && refused.message.includes("adopt=1");
+  const canAdopt = isAdoptable(plan.error);
   return (
     <Section title="Preview" text="One transaction: all objects, or none if one fails.">
       <Stack gap="sm">
         <Summary body={body} />
+        <Settings application={body} />
         {(canAdopt || adopts) && (
           <Adoption
             reason={canAdopt ? (refused?.message ?? "") : ""}
@@ -99,7 +101,11 @@ interface AdoptionProps extends Pick<PlanStepProps, "adopts" | "onAdopt"> {
   readonly reason: string;
 }
 
-function Adoption({ reason, adopts, onAdopt }: AdoptionProps) {
+/** Whether the application could adopt what the gateway refuses it for. */
+export const isAdoptable = (error: Error | null): boolean =>
+  error instanceof ApiError && error.status === 409 && error.message.includes("adopt=1");
+
+export function Adoption({ reason, adopts, onAdopt }: AdoptionProps) {
   return (
     <Alert color="yellow" title="Object exists already">
       <Stack gap="sm">

@@ -1,0 +1,77 @@
+// The policies of an application as cards, each with a switch and its fields by the schema; sends nothing.
+import { Paper, SimpleGrid, Stack, Switch } from "@mantine/core";
+import { type ReactNode, useMemo } from "react";
+import { useMayChange } from "../../api/queries.ts";
+import { Field } from "../../parts/schema/field.tsx";
+import { FormFactsContext, memberInfo } from "../../parts/schema/field-frame.tsx";
+import { problemsOf } from "../../parts/schema/problems.ts";
+import { withMember } from "../../parts/schema/values.ts";
+import { AccessFields } from "./access-fields.tsx";
+import type { ApplicationFieldsProps } from "./application-fields.tsx";
+import { policySchema } from "./application-values.ts";
+import { PasswordUsers } from "./password-users.tsx";
+
+const whole = {
+  path: "policies",
+  name: "policies",
+  label: "",
+  schema: policySchema,
+  isNeeded: true,
+  example: undefined,
+};
+const names = Object.keys(policySchema.properties ?? {});
+const overrides = {};
+
+export function PolicyCards({ form }: ApplicationFieldsProps) {
+  const { policies, maintenance } = form.values;
+  const isReadOnly = !useMayChange("editor");
+  const facts = useMemo(() => {
+    const typed = problemsOf(policySchema, policies)
+      .filter(({ isMissing }) => !isMissing)
+      .map(({ path, message }) => [`policies.${path}`, message] as const);
+    const errors = { ...Object.fromEntries(typed), ...form.errors } as Record<string, string>;
+    return { field: Field, errors, isStored: false, isReadOnly, isPage: true, overrides };
+  }, [policies, form.errors, isReadOnly]);
+  const card = (name: string) => (
+    <PolicyCard key={name} isOn={policies[name] !== null}>
+      <Field
+        info={memberInfo(whole, name)}
+        value={policies[name]}
+        onChange={(next) => {
+          form.setFieldValue("policies", withMember(policies, name, next));
+          form.setErrors((errors) =>
+            Object.fromEntries(
+              Object.entries(errors).filter(([at]) => !at.startsWith(`policies.${name}`)),
+            ),
+          );
+        }}
+      />
+      {name === "login" && policies[name] !== null && <PasswordUsers form={form} />}
+    </PolicyCard>
+  );
+  return (
+    <FormFactsContext value={facts}>
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+        {names.map(card)}
+        <PolicyCard isOn={form.values.access !== "public"}>
+          <AccessFields form={form} />
+        </PolicyCard>
+        <PolicyCard isOn={maintenance}>
+          <Switch
+            label="Maintenance"
+            description="Visitors get a maintenance page with status 503"
+            {...form.getInputProps("maintenance", { type: "checkbox" })}
+          />
+        </PolicyCard>
+      </SimpleGrid>
+    </FormFactsContext>
+  );
+}
+
+function PolicyCard({ isOn, children }: { readonly isOn: boolean; readonly children: ReactNode }) {
+  return (
+    <Paper withBorder p="md" className="policy" data-on={isOn || undefined}>
+      <Stack gap="sm">{children}</Stack>
+    </Paper>
+  );
+}
