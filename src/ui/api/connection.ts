@@ -1,5 +1,6 @@
 // Calls of the management API on the same origin, with one error type and a retry after sign-in; knows no page.
 import { ApiError, toApiError } from "./error.ts";
+import { Reachability } from "./reachability.ts";
 import { SignInGate } from "./sign-in-gate.ts";
 import { withShownNames } from "./shown-names.ts";
 
@@ -48,6 +49,7 @@ const PREFIX = "/api/v1";
 
 export class Connection {
   readonly gate = new SignInGate();
+  readonly reachability = new Reachability();
 
   /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the response is a success. */
   async send<T>(path: string, options: SendOptions = {}): Promise<ApiResponse<T>> {
@@ -84,8 +86,10 @@ export class Connection {
     let response: Response;
     try {
       response = await fetch(request);
+      this.reachability.seen();
     } catch (error) {
       if (request.signal.aborted) throw error;
+      this.reachability.missed();
       throw new ApiError(0, "the gateway cannot be reached");
     }
     if (response.status !== 401 || again === null) return response;

@@ -8,6 +8,7 @@ import {
 import { createContext, useContext } from "react";
 import type { SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
+import { useLostAt } from "./reachability.ts";
 import type { Read, ResourceKey, Role, Schemas } from "./resources.ts";
 
 /** A read value with its ETag for a later change. */
@@ -81,12 +82,16 @@ export function useRead<T>(path: string, options: ReadOptions = {}): UseQueryRes
   });
 }
 
+/** While the gateway does not respond. */
+const LOST_MS = 3000;
+
 /** Version, workers, revision and warnings of the gateway; requires no sign-in. */
 export function useStatus(): UseQueryResult<Schemas["Status"]> {
   const connection = useConnection();
+  const isLost = useLostAt() !== null;
   return useQuery({
     queryKey: queryKeys.status,
-    refetchInterval: 30_000,
+    refetchInterval: isLost ? LOST_MS : 30_000,
     queryFn: async ({ signal }) =>
       (await connection.send<Schemas["Status"]>("/admin/status", { signal })).value,
   });

@@ -54,6 +54,7 @@ export function StatusMark({ tone }: { readonly tone: Tone }) {
   return (
     <span
       aria-hidden="true"
+      className="status-mark"
       style={{
         display: "inline-block",
         width: 9,
@@ -88,7 +89,7 @@ export function StatusDot({ state, tone = toneOf(state), detail }: StatusProps) 
 /** The same as a badge. */
 export function StatusBadge({ state, tone = toneOf(state) }: StatusProps) {
   return (
-    <Badge variant="light" color={colors[tone]} tt="none">
+    <Badge variant="light" color={colors[tone]} tt="none" className="status-badge">
       {state.replaceAll("_", " ")}
     </Badge>
   );

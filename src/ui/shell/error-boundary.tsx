@@ -27,7 +27,7 @@ function Broken({ error, onRetry }: { readonly error: Error; readonly onRetry: (
       <Stack>
         <Title order={2}>This page failed to render</Title>
         <Text c="dimmed">
-          Traffic is not affected. After an upgrade of the gateway, reload the page.
+          Only this page: the gateway works without it. After an upgrade of the gateway, reload it.
         </Text>
         <Code block>{error.message}</Code>
         <Group>

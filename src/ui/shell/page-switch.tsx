@@ -10,8 +10,25 @@ import { matchPage, similarPages } from "./page-match.ts";
 
 /** Each page loads once; React distinguishes lazy components by identity. */
 const components: ReadonlyMap<PageEntry, ComponentType<PageProps>> = new Map(
-  pages.map((page) => [page, lazy(page.load)]),
+  pages.map((page) => [page, lazy(() => loaded(page.load))]),
 );
+
+const RETRY_MS = 3000;
+
+/** Waits for a gateway that is away; one that responds twice without the file was upgraded. */
+async function loaded<T>(load: () => Promise<T>, mayBeBack = true): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    const responds = await fetch("/api/v1/admin/status").then(
+      () => true,
+      () => false,
+    );
+    if (responds && !mayBeBack) throw error;
+    await new Promise((done) => setTimeout(done, RETRY_MS));
+    return await loaded(load, !responds);
+  }
+}
 
 /** The resource of a page; null: a page without objects. */
 const resourceOf = ({ path }: PageEntry) =>

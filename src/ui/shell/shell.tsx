@@ -16,6 +16,7 @@ import { Link, useLocation } from "wouter";
 import { capitalised } from "../api/changes.tsx";
 import { useLive } from "../api/live.tsx";
 import { ReadOnlyContext, useStatus } from "../api/queries.ts";
+import { useLostAt } from "../api/reachability.ts";
 import type { Schemas } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { ProductMark } from "../parts/product-mark.tsx";
@@ -23,6 +24,7 @@ import { PageSkeleton } from "../parts/skeletons.tsx";
 import { ErrorBoundary } from "./error-boundary.tsx";
 import { beginFirstRun } from "./first-run.ts";
 import { FleetBanner } from "./fleet-banner.tsx";
+import { LostBanner } from "./lost-banner.tsx";
 import { KeyboardHelp } from "./keyboard.tsx";
 import { Navigation } from "./navigation.tsx";
 import { Palette } from "./palette.tsx";
@@ -32,6 +34,7 @@ import { UserMenu } from "./user-menu.tsx";
 export function Shell({ me }: { readonly me: Schemas["Me"] }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [path] = useLocation();
+  const isLost = useLostAt() !== null;
   // Navigation closes the open menu.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what it depends on
   useEffect(close, [path]);
@@ -79,7 +82,13 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
           <Navigation role={me.role} />
         </AppShell.Section>
       </AppShell.Navbar>
-      <AppShell.Main id="content" tabIndex={-1} bg="var(--sluice-canvas)">
+      <AppShell.Main
+        id="content"
+        tabIndex={-1}
+        bg="var(--sluice-canvas)"
+        data-stale={isLost || undefined}
+      >
+        <LostBanner />
         <Banner me={me} />
         <PageFrame key={path}>
           <PageSwitch path={path} role={me.role} />
