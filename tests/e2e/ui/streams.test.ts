@@ -51,6 +51,7 @@ test("a port in use is shown at its field, a free one is accepted", async () => 
     path: "/ui/stream-routes/new",
     expects: [409],
   });
+  await page.getByRole("button", { name: "All settings" }).click();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("echo");
   await page.getByRole("combobox", { name: "Service" }).click();
   await page.getByRole("option", { name: "echo" }).click();
@@ -102,6 +103,39 @@ test("a viewer sees connections and cannot close them", async () => {
   await page.getByRole("link", { name: "echo", exact: true }).first().click();
   await page.getByText("1 connection, oldest first.").waitFor();
   expect(await page.getByRole("button", { name: /^Close the connection/ }).count()).toBe(0);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("one form makes the ports and the server behind them, or nothing", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", {
+    path: "/ui/stream-routes/new",
+    expects: [409],
+  });
+  await page.getByRole("combobox", { name: "Program" }).click();
+  await page.getByRole("option", { name: "DNS" }).click();
+  expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("dns");
+  await page.getByRole("textbox", { name: "Server", exact: true }).fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Address" }).fill("127.0.0.1");
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "new-stream");
+  const ports = page.getByRole("textbox", { name: "Port", exact: true });
+  await ports.nth(0).fill(String(quietPort()));
+  await ports.nth(1).fill(String(origin.port));
+  await page.getByRole("button", { name: "Create" }).click();
+  await ports.nth(1).and(page.locator("[aria-invalid=true]")).waitFor();
+  const names = async (kind: string): Promise<string[]> => {
+    const cookie = await scene.cookieOf("editor");
+    const listed = await scene.gateway.api("GET", `/api/v1/${kind}`, undefined, cookie);
+    const all = (await listed.json()) as { name: string }[];
+    return all.map(({ name }) => name).filter((name) => name.startsWith("dns"));
+  };
+  expect([await names("services"), await names("stream-routes")]).toEqual([[], []]);
+  const second = quietPort();
+  await ports.nth(1).fill(String(second));
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Stream dns created").waitFor();
+  expect(await names("services")).toEqual(["dns", `dns tcp ${second}`]);
   expect(complaints).toEqual([]);
   await close();
 });

@@ -56,7 +56,7 @@ function StreamRouteList() {
       searchText={searchText}
       empty={{
         title: "No stream routes yet",
-        text: "Use one for databases, game servers, mail and everything else that is not HTTP. Create a service with the protocol TCP or UDP first.",
+        text: "Use one for databases, game servers, mail and everything else that is not HTTP.",
       }}
     />
   );
