@@ -44,7 +44,7 @@ if (root !== null)
             <LeaveGuardContext value={guard}>
               <Router hook={useLocation}>
                 <ModalsProvider>
-                  <Notifications position="top-right" />
+                  <Notifications position="bottom-right" />
                   <ErrorBoundary>
                     <Entrance />
                   </ErrorBoundary>

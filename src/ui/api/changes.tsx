@@ -104,7 +104,7 @@ export function useKnownRevision(): () => number {
 }
 
 /** Undoes revisions, the newest first; the gateway refuses it when the same objects have changed since. */
-function useUndo(): (revisions: readonly number[]) => Promise<void> {
+export function useUndo(): (revisions: readonly number[]) => Promise<void> {
   const connection = useConnection();
   const client = useQueryClient();
   return async (revisions) => {

@@ -97,7 +97,7 @@ interface FooterProps {
 
 function Footer({ form, isNew, back, children }: FooterProps) {
   return (
-    <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
+    <Paper withBorder p="sm" className="sticky-footer">
       <Stack gap="sm">
         {form.failure !== null && <ErrorPanel error={form.failure} title="Not saved" />}
         <Group justify="flex-end">

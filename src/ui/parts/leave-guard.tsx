@@ -8,6 +8,25 @@ import { useBrowserLocation } from "wouter/use-browser-location";
 /** Tracks forms with unsaved changes. */
 export class LeaveGuard {
   readonly #dirty = new Set<object>();
+  /** The page, to which a Back that is not confirmed returns. */
+  #here = location.href;
+
+  constructor() {
+    // Before the router, which would show the other page.
+    addEventListener("popstate", (event) => {
+      const isSamePage = new URL(this.#here).pathname === location.pathname;
+      if (this.#dirty.size === 0 || isSamePage) return;
+      event.stopImmediatePropagation();
+      history.pushState(history.state, "", this.#here);
+      // One step back from here is now what was wanted, also where that was a step forward.
+      this.ask(() => history.back());
+    });
+  }
+
+  /** Called for each page that is shown. */
+  at(href: string): void {
+    this.#here = href;
+  }
 
   /** Returns the function that removes the mark. */
   mark(): () => void {
@@ -53,6 +72,7 @@ export function useLeaveGuard(isDirty: boolean): void {
 export function createGuardedLocation(guard: LeaveGuard): BaseLocationHook {
   return () => {
     const [path, navigate] = useBrowserLocation();
+    guard.at(location.href);
     const guarded: typeof navigate = (to, options) => {
       // A change of URL filters stays on the page.
       const isSamePage = new URL(to, location.href).pathname === location.pathname;

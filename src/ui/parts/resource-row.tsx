@@ -28,10 +28,12 @@ interface RowHeadProps {
   readonly isSome: boolean;
   readonly onAll: (isOn: boolean) => void;
   readonly mayWrite: boolean;
+  /** Whether the rows have a switch. */
+  readonly hasSwitch: boolean;
 }
 
 export function RowHead(props: RowHeadProps) {
-  const { titles, sort, onSort, isAll, isSome, onAll, mayWrite } = props;
+  const { titles, sort, onSort, isAll, isSome, onAll, mayWrite, hasSwitch } = props;
   return (
     <thead>
       <tr className="list-head">
@@ -67,7 +69,8 @@ export function RowHead(props: RowHeadProps) {
           );
         })}
         <th scope="col" style={{ minWidth: 82 }}>
-          <span className="visually-hidden">Enabled and actions</span>
+          {hasSwitch ? "Enabled" : ""}
+          <span className="visually-hidden">{hasSwitch ? " and actions" : "Actions"}</span>
         </th>
       </tr>
     </thead>

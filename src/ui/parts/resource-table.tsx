@@ -212,6 +212,7 @@ function Rows<K extends ResourceKey>(props: RowsProps<K>) {
         isSome={!isAll && ids.some((id) => selected.has(id))}
         onAll={(isOn) => onSelect(new Set(isOn ? ids : []))}
         mayWrite={mayWrite}
+        hasSwitch={rows.some((row) => "enabled" in row && typeof row.enabled === "boolean")}
       />
       <VirtualRows rows={rows} keyOf={({ id }) => id} estimate={58}>
         {(row, index, position) => (

@@ -18,8 +18,13 @@ import {
 const LIST_ID = "palette-list";
 const optionId = (index: number) => `palette-${index}`;
 
-export default function PaletteDialog({ onClose }: { readonly onClose: () => void }) {
-  const [query, setQuery] = useState("");
+interface DialogProps {
+  readonly query: string;
+  readonly onQuery: (query: string) => void;
+  readonly onClose: () => void;
+}
+
+export default function PaletteDialog({ query, onQuery, onClose }: DialogProps) {
   const [active, setActive] = useState(0);
   const [, navigate] = useLocation();
   const { entries, isBusy } = useEntries(query);
@@ -55,7 +60,7 @@ export default function PaletteDialog({ onClose }: { readonly onClose: () => voi
             rightSection={isBusy && <Loader size="xs" />}
             value={query}
             onChange={(event) => {
-              setQuery(event.currentTarget.value);
+              onQuery(event.currentTarget.value);
               setActive(0);
             }}
             onKeyDown={onKey}

@@ -87,6 +87,11 @@ describe("a request as a command", () => {
     expect(toCurl(request(1, fields))).toBe(command);
   });
 
+  test("has the port of the listener, unless the host has one", () => {
+    expect(toCurl(request(1, {}), 8443)).toBe("curl https://shop.test:8443/a");
+    expect(toCurl(request(1, { host: "shop.test:1" }), 8443)).toBe("curl https://shop.test:1/a");
+  });
+
   test("does not exist for a stream", () => {
     expect(toCurl(request(1, { kind: "stream", method: null }))).toBeNull();
   });

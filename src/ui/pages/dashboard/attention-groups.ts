@@ -43,12 +43,17 @@ export interface AttentionFacts {
   readonly now: number;
 }
 
-/** Groups by cause; those that hurt traffic first. */
+/** Groups by cause: those that hurt traffic first, those of the machine last. */
 export function attentionGroups(facts: AttentionFacts): readonly AttentionGroup[] {
   const traffic = [...portGroups(facts), ...certificateGroups(facts), ...targetGroups(facts)];
   const all = [...traffic, ...warningGroups(facts)];
-  return all.toSorted((a, b) => Number(a.tone === "warn") - Number(b.tone === "warn"));
+  const rank = ({ tone, title }: AttentionGroup) =>
+    tone === "bad" ? 0 : OF_MACHINE.test(title) ? 2 : 1;
+  return all.toSorted((a, b) => rank(a) - rank(b));
 }
+
+/** Warnings about the machine, not about what its owner serves. */
+const OF_MACHINE = /\bnet\.(?:core|ipv[46])\.|sysctl|ulimit|RLIMIT|open files|\/proc\/|kernel/i;
 
 const counted = (count: number, word: string): string =>
   count === 1 ? `1 ${word}` : `${count} ${word}s`;

@@ -12,6 +12,7 @@ import { inBytes } from "../../parts/quantities.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { PhaseBar } from "./phase-bar.tsx";
+import { unusualPort } from "../listeners/listener-port.ts";
 import { toCurl } from "./request-curl.ts";
 import { explainReason } from "./request-reasons.ts";
 import { RequestStatus } from "./request-status.tsx";
@@ -62,7 +63,8 @@ export function RequestDrawer({ id, known, onClose }: Props) {
 
 function Details({ request }: { readonly request: RequestRow }) {
   const { kind, method, host, path, scheme } = request;
-  const curl = toCurl(request);
+  const { data: listeners = [] } = useResourceList("listeners");
+  const curl = toCurl(request, unusualPort(scheme === "https" ? "https" : "http", listeners));
   return (
     <Stack gap={0}>
       <Stack gap={6} mb="md">

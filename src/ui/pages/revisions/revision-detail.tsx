@@ -1,7 +1,9 @@
 // One revision: author, time and the changes of each object; links to its neighbors and to the restore.
-import { Button, Group, Stack } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { modals } from "@mantine/modals";
 import { IconArrowBackUp, IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { Link } from "wouter";
+import { useUndo } from "../../api/changes.tsx";
 import { useRead, useStatus } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
@@ -68,6 +70,9 @@ function Actions({ number, isCurrent }: { readonly number: number; readonly isCu
         <Step to={number - 1} exists={has(number - 1)} label="Older revision" />
         <Step to={number + 1} exists={has(number + 1)} label="Newer revision" />
       </Button.Group>
+      <Can needs="editor">
+        <UndoButton number={number} />
+      </Can>
       {!isCurrent && (
         <Can needs="admin">
           <Button
@@ -80,6 +85,27 @@ function Actions({ number, isCurrent }: { readonly number: number; readonly isCu
         </Can>
       )}
     </Group>
+  );
+}
+
+/** Reverts this change only; a later one of the same objects makes the gateway refuse it. */
+function UndoButton({ number }: { readonly number: number }) {
+  const undo = useUndo();
+  const ask = () =>
+    modals.openConfirmModal({
+      title: `Undo revision ${number}?`,
+      children: (
+        <Text size="sm">
+          The gateway reverts the changes of this revision and keeps all later ones.
+        </Text>
+      ),
+      labels: { confirm: "Undo this change", cancel: "Cancel" },
+      onConfirm: () => void undo([number]),
+    });
+  return (
+    <Button variant="default" onClick={ask}>
+      Undo this change
+    </Button>
   );
 }
 

@@ -1,5 +1,6 @@
 // The result of a route test: the matched route, the other candidates and why they lost, plugins, target; sends nothing itself.
-import { Alert, Anchor, Badge, Code, Group, List, Stack, Text } from "@mantine/core";
+import { Alert, Anchor, Badge, Button, Code, Group, List, Stack, Text } from "@mantine/core";
+import { useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
@@ -137,7 +138,11 @@ const ObjectLink = ({ page, id, name }: ObjectLinkProps) => (
   </Anchor>
 );
 
+const SHOWN = 10;
+
 function Candidates({ explanation: { candidates } }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  const shown = isOpen ? candidates : candidates.slice(0, SHOWN);
   return (
     <Section
       title="Candidate routes"
@@ -149,7 +154,7 @@ function Candidates({ explanation: { candidates } }: Props) {
         </Text>
       ) : (
         <List listStyleType="none" spacing="xs" aria-label="Candidate routes">
-          {candidates.map(({ route, matched, reason, position }) => (
+          {shown.map(({ route, matched, reason, position }) => (
             <List.Item key={route.id}>
               <Group gap="xs" align="baseline">
                 <Text size="sm" c="dimmed" w={24} ta="right">
@@ -166,6 +171,11 @@ function Candidates({ explanation: { candidates } }: Props) {
             </List.Item>
           ))}
         </List>
+      )}
+      {shown.length < candidates.length && (
+        <Button variant="default" size="xs" mt="sm" onClick={() => setOpen(true)}>
+          Show {candidates.length - SHOWN} more
+        </Button>
       )}
     </Section>
   );
