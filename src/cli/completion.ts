@@ -1,4 +1,5 @@
 // The command `completion`: scripts with which shells complete commands, flags and values, made from the table of flags.
+import { suggestion } from "../model/suggestion.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
@@ -26,7 +27,10 @@ export const createCompletion = (commands: () => readonly Command[]): Command =>
     const { operand, rest } = takeOperand([], argv, names.join(", "));
     parseFlags([], rest, env);
     const write = Object.hasOwn(shells, operand) ? shells[operand] : undefined;
-    if (write === undefined) throw new UsageError(`"${operand}" must be ${names.join(" or ")}`);
+    if (write === undefined)
+      throw new UsageError(
+        `"${operand}" must be ${names.join(" or ")}${suggestion(operand, names)}`,
+      );
     print(write(commands()));
     return Promise.resolve(0);
   },
@@ -41,7 +45,8 @@ function offerOf({ value, choices }: Flag): Offer {
 /** What follows the flags of a command. */
 function operandOf({ usage = "" }: Command, commands: readonly Command[]): Offer {
   if (usage.includes("COMMAND")) return { words: commands.map(({ name }) => name) };
-  if (usage.includes("|")) return { words: usage.split("|") };
+  // The first word of each alternative.
+  if (usage.includes("|")) return { words: usage.match(/(?<=^\W*|\|\s*)[\w-]+/g) ?? [] };
   return usage.includes("FILE") ? "file" : "nothing";
 }
 

@@ -1,4 +1,5 @@
 // The command `export`: writes the configuration of a running gateway to a file or standard output; knows no object.
+import { suggestion } from "../model/suggestion.ts";
 import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -46,7 +47,9 @@ export const exportCommand: Command = {
     const given = parseFlags(flags, argv, env);
     const format = given.get("format") ?? "yaml";
     if (format !== "yaml" && format !== "json")
-      throw new UsageError(`--format: must be yaml or json, not "${format}"`);
+      throw new UsageError(
+        `--format: must be yaml or json, not "${format}"${suggestion(format, ["yaml", "json"])}`,
+      );
     const secrets = given.has("secrets");
     const minimal = given.has("minimal");
     if (secrets && minimal) throw new UsageError("--minimal: is not valid with --secrets");

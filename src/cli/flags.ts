@@ -1,5 +1,6 @@
 // Reads flags from a command line and the environment; knows no command.
-import { suggestion, UsageError } from "./usage-error.ts";
+import { suggestion } from "../model/suggestion.ts";
+import { UsageError } from "./usage-error.ts";
 
 export interface Flag {
   /** Without the dashes: `data-dir`. */

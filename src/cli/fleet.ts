@@ -11,6 +11,7 @@ import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
 import { createLog } from "../log.ts";
 import { ApiError } from "../model/error.ts";
+import { suggestion } from "../model/suggestion.ts";
 import { StoreError } from "../store/error.ts";
 import { Store } from "../store/store.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -58,7 +59,9 @@ export const fleetCommand: Command = {
     const { operand, rest } = takeOperand(flags, argv, "init, status, leave or adopt");
     const action = actions[operand];
     if (action === undefined)
-      throw new UsageError(`"${operand}" must be init, status, leave or adopt`);
+      throw new UsageError(
+        `"${operand}" must be init, status, leave or adopt${suggestion(operand, Object.keys(actions))}`,
+      );
     const given = parseFlags(flags, rest, context.env);
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     try {

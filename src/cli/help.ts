@@ -1,7 +1,8 @@
 // The help texts, built from the descriptions of commands; knows no command by name but its own.
+import { suggestion } from "../model/suggestion.ts";
 import type { Command } from "./command.ts";
 import { environmentName } from "./flags.ts";
-import { suggestion, UsageError } from "./usage-error.ts";
+import { UsageError } from "./usage-error.ts";
 
 /** The command `help` for the other commands. */
 export function createHelp(others: readonly Command[]): Command {

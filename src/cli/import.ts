@@ -7,6 +7,7 @@ import { ApiError } from "../model/error.ts";
 import { importModes } from "../model/export-document.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { OutputOptions } from "../import/output.ts";
+import { suggestion } from "../model/suggestion.ts";
 import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
@@ -76,7 +77,9 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
     const given = parseFlags(flags, rest, env);
     const mode = given.get("mode") ?? "merge";
     if (mode !== "merge" && mode !== "replace")
-      throw new UsageError(`--mode: must be merge or replace, not "${mode}"`);
+      throw new UsageError(
+        `--mode: must be merge or replace, not "${mode}"${suggestion(mode, ["merge", "replace"])}`,
+      );
     const from = decodeSource(given.get("from"));
     const sending = {
       mode,
@@ -115,7 +118,9 @@ function decodeSource(text: string | undefined): ImportSource | null {
   if (text === undefined) return null;
   const source = importSources.find((word) => word === text);
   if (source !== undefined) return source;
-  throw new UsageError(`--from: must be one of ${importSources.join(", ")}, not "${text}"`);
+  throw new UsageError(
+    `--from: must be one of ${importSources.join(", ")}, not "${text}"${suggestion(text, importSources)}`,
+  );
 }
 
 interface Converting extends OutputOptions {

@@ -1,10 +1,11 @@
 // The command `listeners`: lists and changes listeners without the management API; knows neither the configuration nor sockets.
 import type { ListenerChange, ListenerLine } from "../auth/recovery.ts";
+import { suggestion } from "../model/suggestion.ts";
 import type { Command } from "./command.ts";
 import { type Flag, type Flags, formatAddress, parseFlags } from "./flags.ts";
 import { type OpenOffline, runLocally } from "./local-command.ts";
 import { dataDirFlag } from "./serve.ts";
-import { suggestion, UsageError } from "./usage-error.ts";
+import { UsageError } from "./usage-error.ts";
 
 const flags: readonly Flag[] = [
   dataDirFlag,

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { suggestion } from "../model/suggestion.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { NAME } from "../plugin-directory/definition.ts";
 import type { PluginFileView } from "../plugin-directory/known.ts";
@@ -50,7 +51,9 @@ export const createPluginCommand = (parts: PluginCommandParts): Command => ({
     const given = parseFlags(flags, isFlag === -1 ? [] : argv.slice(isFlag), env);
     const run = Object.hasOwn(actions, action) ? actions[action] : undefined;
     if (run === undefined || more.length > 0)
-      throw new UsageError("the command is one of: new NAME, check, test [NAME]");
+      throw new UsageError(
+        `the command is one of: new NAME, check, test [NAME]${suggestion(action, Object.keys(actions))}`,
+      );
     const directory = resolve(given.get("plugins-dir") ?? "./plugins");
     return await run({ directory, name, parts, print });
   },

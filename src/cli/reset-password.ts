@@ -1,5 +1,6 @@
 // The command `reset-password`: restores the access of a locked-out user; knows neither users nor sockets.
 import { type Role, roles } from "../model/user.ts";
+import { suggestion } from "../model/suggestion.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { type OpenOffline, runLocally } from "./local-command.ts";
@@ -61,7 +62,9 @@ function decodeRole(text: string | undefined): Role | null {
   if (text === undefined) return null;
   const role = roles.find((word) => word === text);
   if (role === undefined)
-    throw new UsageError(`--role: must be one of ${roles.join(", ")}, not "${text}"`);
+    throw new UsageError(
+      `--role: must be one of ${roles.join(", ")}, not "${text}"${suggestion(text, roles)}`,
+    );
   return role;
 }
 

@@ -7,6 +7,7 @@ import type { ConfigFiles } from "../discovery/files.ts";
 import type { ParseJson } from "../import/transfer/source.ts";
 import { type LogLevel, logLevels } from "../log.ts";
 import { type HttpEngine, httpEngines } from "../model/listener.ts";
+import { suggestion } from "../model/suggestion.ts";
 import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
@@ -240,7 +241,9 @@ const decodeAllowed = (texts: readonly string[]) =>
 function decodeHttpEngine(name: string | undefined): HttpEngine | null {
   const engine = httpEngines.find((one) => one === name) ?? null;
   if (name !== undefined && engine === null)
-    throw new UsageError(`--http-engine must be one of ${httpEngines.join(", ")}`);
+    throw new UsageError(
+      `--http-engine must be one of ${httpEngines.join(", ")}${suggestion(name, httpEngines)}`,
+    );
   return engine;
 }
 
@@ -312,6 +315,8 @@ function isServer(text: string): boolean {
 function decodeLogLevel(text: string): LogLevel {
   const level = logLevels.find((word) => word === text);
   if (level === undefined)
-    throw new UsageError(`--log-level: must be one of ${logLevels.join(", ")}, not "${text}"`);
+    throw new UsageError(
+      `--log-level: must be one of ${logLevels.join(", ")}, not "${text}"${suggestion(text, logLevels)}`,
+    );
   return level;
 }

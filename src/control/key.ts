@@ -5,6 +5,7 @@ import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import { type CollectionName, definitionOf, type GatewayConfig } from "../model/gateway-config.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 import { idsAt } from "../model/resource.ts";
+import { suggestedName } from "../model/suggestion.ts";
 
 /** The unique name of an object: consumers and plugins have other fields than `name`. */
 function nameOf(object: object): unknown {
@@ -64,6 +65,9 @@ export function resolveKey<T extends { readonly id: string }>(
   at: { readonly path: string; readonly word: string },
 ): string {
   const object = findByKey(objects, key);
-  if (object === null) throw invalid(at.path, `${at.word} "${key}" does not exist`);
+  if (object === null) {
+    const near = suggestedName(key, objects, nameOf);
+    throw invalid(at.path, `${at.word} "${key}" does not exist${near}`);
+  }
   return object.id;
 }

@@ -2,6 +2,7 @@
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
+import { suggestion } from "../model/suggestion.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Changes } from "./change.ts";
@@ -26,7 +27,11 @@ export class Plugins extends ConfiguredResource<"plugins", Plugin> {
       box,
       configurableOf: (name) => {
         const definition = plugins.get(name);
-        if (definition === undefined) throw invalid("name", `plugin "${name}" does not exist`);
+        if (definition === undefined)
+          throw invalid(
+            "name",
+            `plugin "${name}" does not exist${suggestion(name, [...plugins.keys()])}`,
+          );
         // Without its schema nothing is known of a configuration, such as what is a secret.
         if (definition.code?.isAbsent === true)
           throw invalid("name", `plugin "${name}" is not loaded: see GET /plugins/directory`);

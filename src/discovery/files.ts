@@ -3,6 +3,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { type Document, isDocument } from "../control/body.ts";
+import { withPlainTargets } from "../control/services.ts";
 import { readTrusted, requireApart, TrustError, trustedPath } from "../control/trusted-file.ts";
 import { DocumentReader, type OpenDocument } from "../import/transfer/document-reader.ts";
 import type { ParseJson } from "../import/transfer/source.ts";
@@ -134,11 +135,11 @@ export class FileSource {
       if (left.bytes < 0) return refused("the files before it have 64 MB");
       const type = /\.json$/i.test(name) ? "json" : "yaml";
       const task = { bytes, form: { type }, passphrase: null } as const;
-      const { value, lineOf } = await this.#reader.read(task, parseJson);
+      const { value, positionOf } = await this.#reader.read(task, parseJson);
       // An empty file is one that is being written.
       return value === null || value === undefined
         ? { from: name, document: {}, problems: [] }
-        : { ...(await siteOf(name, value, lineOf)), lineOf };
+        : { ...(await siteOf(name, value, positionOf)), positionOf };
     } catch (error) {
       return refused(problemOf(error));
     }
@@ -172,7 +173,11 @@ function problemOf(error: unknown): string {
   return `the file is not valid YAML or JSON${at === "" ? "" : `: see ${at}`}`;
 }
 
-async function siteOf(from: string, value: unknown, lineOf: OpenDocument["lineOf"]): Promise<Site> {
+async function siteOf(
+  from: string,
+  value: unknown,
+  positionOf: OpenDocument["positionOf"],
+): Promise<Site> {
   const refused = (problem: string): Site => ({ from, document: {}, problems: [problem] });
   if (!isDocument(value))
     return refused("the file must hold an object with lists, such as applications");
@@ -183,11 +188,29 @@ async function siteOf(from: string, value: unknown, lineOf: OpenDocument["lineOf
       return refused(`${name}: is not a list that a file of the directory may hold`);
     if (!(collectionNames as readonly string[]).includes(name))
       return refused(
-        `line ${await lineOf(name)}: this is not a list that a file of the directory may hold, such as applications`,
+        `line ${(await positionOf(name))?.line}: this is not a list that a file of the directory may hold, such as applications`,
       );
     if (!Array.isArray(list) || !list.every(isDocument))
       return refused(`${name}: must be a list of objects`);
     document[name] = (list as readonly Document[]).map(({ id: _, ...fields }) => fields);
   }
-  return { from, document, problems: [] };
+  const wrong = (document["services"] ?? []).findIndex(
+    ({ targets = [] }) => !Array.isArray(targets) || !targets.every(isDocument),
+  );
+  if (wrong !== -1) return refused(`services[${wrong}].targets: must be a list of objects`);
+  return { from, document: withPlainServices(document), problems: [] };
+}
+
+type Lists = Readonly<Record<string, readonly Document[]>>;
+
+/** Targets in a service, as in a request, are objects of their own here. */
+function withPlainServices(document: Lists): Lists {
+  const { services = [], targets = [] } = document;
+  const own = services.flatMap((service) => {
+    const { targets: inside = [] } = withPlainTargets(service) as { targets?: Document[] };
+    return inside.map((target) => ({ ...target, service_id: service["name"] }));
+  });
+  if (own.length === 0) return document;
+  const plain = services.map(({ targets: _, ...service }) => service);
+  return { ...document, services: plain, targets: [...targets, ...own] };
 }

@@ -136,8 +136,10 @@ export class ManagedSource {
         if (item === null || refused.has(item.site)) throw error;
         refused.add(item.site);
         const message = (error as ApiError).message.replace(OBJECT, item.placeInSite);
-        const line = await sites[item.site]?.lineOf?.(/^\S*(?=: )/.exec(message)?.[0] ?? "");
-        problems[item.site]?.push(line == null ? message : `line ${line}: ${message}`);
+        const path = /^\S*(?=: )/.exec(message)?.[0] ?? "";
+        const at = await sites[item.site]?.positionOf?.(path);
+        const where = at == null ? "" : `line ${at.line}, column ${at.column}: `;
+        problems[item.site]?.push(`${where}${message}`);
       }
     }
   }

@@ -1,4 +1,5 @@
 // What a source finds: sites as configuration documents; knows no source.
+import type { Position } from "../model/json-position.ts";
 import type { Document } from "../control/body.ts";
 import { portsOf } from "../model/stream-route.ts";
 import type { Fact } from "../model/fact.ts";
@@ -15,7 +16,7 @@ export interface Site {
   /** Whose it is; absent: files claim nothing. */
   readonly owner?: SiteOwner;
   /** Line, from 1, of `routes[3].hosts[0]`; null: unknown. Absent: it is no file. */
-  readonly lineOf?: (path: string) => Promise<number | null>;
+  readonly positionOf?: (path: string) => Promise<Position | null>;
 }
 
 export interface SiteOwner extends Owner {

@@ -1,9 +1,15 @@
 // JSON Schema of configuration files, for editors: what each object may hold, with its defaults; reads no file.
 import type { TSchema } from "@sinclair/typebox";
 import { DOCUMENT_FORMAT, isSealedField } from "../model/export-document.ts";
-import { collectionNames, definitionOf, singletonNames } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  definitionOf,
+  singletonNames,
+} from "../model/gateway-config.ts";
 import { recordSchemas } from "../model/records.ts";
 import { KIND } from "../model/schema-walk.ts";
+import { serviceWithTargetsInput } from "../model/service.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -18,7 +24,7 @@ export function documentSchema(plugins: PluginCatalogue): Json {
     {
       type: "array",
       description: `Objects of the collection ${definitionOf(name).api.tag}`,
-      items: name === "plugins" ? ofPlugins(plugins) : objectOf(recordSchemas[name]),
+      items: itemsOf(name, plugins),
     },
   ]);
   const singletons = singletonNames.map((name) => {
@@ -46,6 +52,14 @@ export function documentSchema(plugins: PluginCatalogue): Json {
     },
     additionalProperties: false,
   };
+}
+
+function itemsOf(name: CollectionName, plugins: PluginCatalogue): Json {
+  if (name === "plugins") return ofPlugins(plugins);
+  const object = objectOf(recordSchemas[name]);
+  if (name !== "services") return object;
+  const targets = cleaned(serviceWithTargetsInput.properties.targets);
+  return { ...object, properties: { ...(object["properties"] as Json), targets } };
 }
 
 const singletonTexts = {

@@ -1,6 +1,11 @@
-// Reads bytes as one JSON or YAML document and adds the line to errors; knows no program.
+// Reads bytes as one JSON or YAML document and adds the position to errors; knows no program.
 import { ApiError } from "../model/error.ts";
-import { type ParseJson, readSource, type SourceDocument, withLine } from "./transfer/source.ts";
+import {
+  type ParseJson,
+  readSource,
+  type SourceDocument,
+  withPosition,
+} from "./transfer/source.ts";
 
 /** Throws a 400 for anything else. */
 export function readText(bytes: Uint8Array, parseJson: ParseJson): Promise<SourceDocument> {
@@ -17,7 +22,7 @@ export function decodeSource(bytes: Uint8Array): string {
   }
 }
 
-/** Runs `read` with the document and adds the line to its errors. */
+/** Runs `read` with the document and adds the position to its errors. */
 export async function locateErrors(
   source: SourceDocument,
   read: (value: unknown) => Promise<void> | void,
@@ -25,6 +30,6 @@ export async function locateErrors(
   try {
     await read(source.value);
   } catch (error) {
-    throw error instanceof ApiError ? await withLine(error, source) : error;
+    throw error instanceof ApiError ? await withPosition(error, source) : error;
   }
 }

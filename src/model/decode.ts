@@ -3,9 +3,10 @@ import { FormatRegistry, Kind, type Static, type TSchema, TypeRegistry } from "@
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import type { Defaults } from "./compact.ts";
 import { filled } from "./dependent-defaults.ts";
-import { invalid } from "./error.ts";
+import { ApiError, invalid } from "./error.ts";
 import { UUID_PATTERN } from "./fields.ts";
 import { storeNames } from "./host-name.ts";
+import { suggested, suggestion } from "./suggestion.ts";
 
 FormatRegistry.Set("uuid", (text) => UUID_PATTERN.test(text));
 FormatRegistry.Set("date-time", isTime);
@@ -25,22 +26,39 @@ function isTime(text: string): boolean {
 
 /**
  * Checks `value` against `schema`: defaults are filled in, unknown fields are refused.
- * Throws the 400 of the first thing that is wrong, `path: message`. The input is not changed.
+ * Throws the 400 of the first thing that is wrong, `path: message`, with some of the others. The input is not changed.
  */
 export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
   refuseSurplus(schema, value);
   const whole = filled(schema, value);
   const bent = findCoercion(value, whole, "");
-  if (bent !== null) throw invalid(bent.path, bent.message);
-  const misnamed = storeNames(schema, whole);
-  if (misnamed !== null) throw invalid(misnamed.path, misnamed.message);
+  const misnamed = bent === null ? storeNames(schema, whole) : null;
   // Several times as fast as the list of errors, which few values need.
-  if (Value.Check(schema, whole)) return whole as Static<T>;
-  const first = Value.Errors(schema, whole).First();
+  if (bent === null && misnamed === null && Value.Check(schema, whole)) return whole as Static<T>;
+  const problems = new Map<string, string>();
+  for (const problem of [bent, misnamed])
+    if (problem !== null) problems.set(problem.path, problem.message);
+  for (const error of Value.Errors(schema, whole)) {
+    for (const worst of mostSpecific(error)) {
+      const path = toPath(worst.path);
+      // Of a value that is wrong in several ways the first one is enough.
+      if (!problems.has(path)) problems.set(path, messageOf(worst));
+    }
+    if (problems.size > MAX_OTHERS) break;
+  }
+  const list = [...problems].map(([path, message]) => invalid(path, message));
+  // A field that is missing because its name is misspelt comes behind the one that is there.
+  const isMisspelt = ({ message }: ApiError) => {
+    const [, name] = /([^.\]]+): is required$/.exec(message) ?? [];
+    return name !== undefined && list.some((other) => other.message.endsWith(suggested(name)));
+  };
+  const [first, ...others] = list.toSorted((a, b) => Number(isMisspelt(a)) - Number(isMisspelt(b)));
   if (first === undefined) return whole as Static<T>;
-  const worst = mostSpecific(first);
-  throw invalid(toPath(worst.path), messageOf(worst));
+  throw new ApiError(first.status, first.message, { others });
 }
+
+/** A value may have any number of errors. */
+const MAX_OTHERS = 100;
 
 /** More fields than there are: says the first unknown one before they are copied, which takes long for many thousands. */
 function refuseSurplus(schema: TSchema, value: unknown): void {
@@ -48,15 +66,19 @@ function refuseSurplus(schema: TSchema, value: unknown): void {
   if (properties === undefined || additionalProperties !== false) return;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return;
   const names = Object.keys(value);
-  if (names.length <= Object.keys(properties as object).length) return;
+  if (names.length <= Object.keys(properties as object).length + MAX_OTHERS) return;
   const unknown = names.find((name) => !Object.hasOwn(properties as object, name));
-  if (unknown !== undefined) throw invalid(unknown, formerly(schema, unknown) ?? UNKNOWN_FIELD);
+  if (unknown !== undefined) throw invalid(unknown, unknownField(schema, unknown));
 }
 
 /** The defaults of a schema; required members are missing. */
 export const defaultsOf = (schema: TSchema): Defaults => filled(schema, {}) as Defaults;
 
-const UNKNOWN_FIELD = "is not a known field";
+/** What an object with this schema has in the place of an unknown field. */
+function unknownField(schema: TSchema, name: string): string {
+  const names = Object.keys((schema.properties ?? {}) as object);
+  return formerly(schema, name) ?? `is not a known field${suggestion(name, names)}`;
+}
 
 /** The keyword of what an older version had, by name: a field of an object, or a word of a choice. What is to be done now. */
 export const FORMER = "x-former";
@@ -100,25 +122,27 @@ function toPath(pointer: string): string {
 }
 
 /** Of a failed union, the alternative that the value came nearest to: its error lies deepest. */
-function mostSpecific(error: ValueError): ValueError {
-  if (error.type !== ValueErrorType.Union) return error;
+function mostSpecific(error: ValueError): readonly ValueError[] {
+  if (error.type !== ValueErrorType.Union) return [error];
   const alternatives = (error.schema.anyOf as TSchema[]).filter((schema) => schema.type !== "null");
   const only = alternatives[0];
   // "null or X": the value was meant as an X, so say what is wrong with it as one.
   if (alternatives.length === 1 && only !== undefined) {
-    const inner = Value.Errors(only, Value.Default(only, Value.Clone(error.value))).First();
-    if (inner === undefined || (inner.path === "" && isOfOtherType(inner))) return error;
-    const nested = mostSpecific(inner);
-    return { ...nested, path: error.path + nested.path };
+    const inner = [...Value.Errors(only, Value.Default(only, Value.Clone(error.value)))];
+    const [top] = inner;
+    if (top === undefined || (top.path === "" && isOfOtherType(top))) return [error];
+    return inner
+      .flatMap(mostSpecific)
+      .map((nested) => ({ ...nested, path: error.path + nested.path }));
   }
   let best = error;
   for (const alternative of error.errors) {
     const first = alternative.First();
     if (first === undefined) continue;
-    const inner = mostSpecific(first);
+    const [inner = first] = mostSpecific(first);
     if (inner.path.length > best.path.length) best = inner;
   }
-  return best;
+  return [best];
 }
 
 /** Not a string where one is wanted, and so on: then null would have been right as well. */
@@ -137,7 +161,7 @@ function messageOf(error: ValueError): string {
   const { schema } = error;
   switch (error.type) {
     case ValueErrorType.ObjectAdditionalProperties:
-      return formerly(schema, error.path.slice(error.path.lastIndexOf("/") + 1)) ?? UNKNOWN_FIELD;
+      return unknownField(schema, nameIn(error.path));
     case ValueErrorType.ObjectRequiredProperty:
       return "is required";
     case ValueErrorType.Integer:
@@ -165,10 +189,24 @@ function messageOf(error: ValueError): string {
       return `must have at least ${schema.minItems} elements`;
     default: {
       const former = formerly(schema, String(error.value));
-      return `must be ${describe(schema)}${former === undefined ? "" : `: ${former}`}`;
+      if (former !== undefined) return `must be ${describe(schema)}: ${former}`;
+      return `must be ${describe(schema)}${suggestion(String(error.value), wordsOf(schema))}`;
     }
   }
 }
+
+/** The last step of a JSON pointer. */
+const nameIn = (pointer: string): string =>
+  pointer
+    .slice(pointer.lastIndexOf("/") + 1)
+    .replaceAll("~1", "/")
+    .replaceAll("~0", "~");
+
+/** The words of a choice. */
+const wordsOf = (schema: TSchema): string[] =>
+  [schema.enum ?? [], ((schema.anyOf ?? []) as TSchema[]).flatMap(wordsOf), schema.const ?? []]
+    .flat()
+    .filter((word): word is string => typeof word === "string");
 
 /** A schema in words: `an integer from 1 to 65535`, `one of "http", "https"`. */
 function describe(schema: TSchema): string {

@@ -9,16 +9,23 @@ export class ApiError extends Error {
   readonly status: ApiStatus;
   /** Response headers that belong to the failure, such as `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** More that is wrong with the same value, for lists of all errors; a response has only the first one. */
+  readonly others: readonly ApiError[];
 
   constructor(
     status: ApiStatus,
     message: string,
-    options: { readonly cause?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+    options: {
+      readonly cause?: unknown;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly others?: readonly ApiError[];
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ApiError";
     this.status = status;
     this.headers = options.headers ?? {};
+    this.others = options.others ?? [];
   }
 }
 

@@ -1,5 +1,5 @@
 // Finds positions in JSON texts for error messages; jsonc-parser reads them.
-import { findNodeAtLocation, parse, type ParseError, parseTree } from "jsonc-parser";
+import { findNodeAtLocation, type Node, parse, type ParseError, parseTree } from "jsonc-parser";
 
 /** A member name or a list index. */
 export type PathStep = string | number;
@@ -18,22 +18,26 @@ export function findJsonError(text: string): Position | null {
   return first === undefined ? null : positionOf(text, first.offset);
 }
 
-/** Finds the line, from 1, of a path, or of its last existing step. */
-export type FindLine = (path: readonly PathStep[]) => number;
+/** Finds a path, or its last existing step: a member at its name. */
+export type FindPosition = (path: readonly PathStep[]) => Position;
 
 /** Reads the text once, which must be valid. */
-export function linesOfJson(text: string): FindLine {
+export function positionsInJson(text: string): FindPosition {
   const tree = parseTree(text);
   return (path) => {
     let node = tree;
     let offset = 0;
     for (const step of path) {
-      offset = node?.offset ?? offset;
+      offset = startOf(node) ?? offset;
       node = node && findNodeAtLocation(node, [step]);
     }
-    return positionOf(text, node?.offset ?? offset).line;
+    return positionOf(text, startOf(node) ?? offset);
   };
 }
+
+/** Of a member its name. */
+const startOf = (node: Node | undefined): number | undefined =>
+  node?.parent?.type === "property" ? node.parent.offset : node?.offset;
 
 export function positionOf(text: string, offset: number): Position {
   const before = text.slice(0, offset);

@@ -4,12 +4,14 @@ import {
   type CollectionName,
   collectionNames,
   definitionOf,
+  type GatewayConfig,
   largeFactsOf,
 } from "../model/gateway-config.ts";
 import { findBy, LayeredMap } from "../model/layered-map.ts";
 import type { FieldChecks } from "../model/object-rules.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
 import { idsAt } from "../model/resource.ts";
+import { suggestedName } from "../model/suggestion.ts";
 import type { Steps } from "../pace.ts";
 import type { Candidate } from "./cross-rules.ts";
 import type { ProblemList } from "./problem.ts";
@@ -68,6 +70,14 @@ function* checkNames(
   }
 }
 
+/** A name that is none of an object stays in the place of the id. */
+function missingText(config: GatewayConfig, to: CollectionName, id: string): string {
+  const { word, nameField } = definitionOf(to);
+  if (id === "" || nameField === null || UUID_PATTERN.test(id)) return `${word} does not exist`;
+  const nameOf = (object: object) => (object as Readonly<Record<string, unknown>>)[nameField];
+  return `${word} "${id}" does not exist${suggestedName(id, config[to], nameOf)}`;
+}
+
 /** Unchanged objects may refer to deleted ones. */
 function* checkReferences(
   collection: CollectionName,
@@ -76,14 +86,14 @@ function* checkReferences(
 ): Steps<void> {
   const { references } = definitionOf(collection);
   const removed = new Set(references.flatMap(({ to }) => difference[to].removals));
-  const missing = (to: CollectionName) => `${definitionOf(to).word} does not exist`;
+  const missing = (to: CollectionName, id = "") => missingText(config, to, id);
   const index = largeFactsOf(collection)?.ownerIndex as IndexOf<Identity> | undefined;
   const all: ReadonlyMap<string, Identity> = config[collection];
   const isAll = removed.size > 0 && index === undefined;
   for (const object of isAll ? all.values() : difference[collection].upserts) {
     for (const field of references)
       for (const { path, id } of idsAt(field, object))
-        if (!config[field.to].has(id)) list.of(collection, object.id)(path, missing(field.to));
+        if (!config[field.to].has(id)) list.of(collection, object.id)(path, missing(field.to, id));
     yield;
   }
   if (index === undefined) return;

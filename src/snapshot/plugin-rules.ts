@@ -18,6 +18,7 @@ import { templateProblem } from "../pdk/template.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import { openConfig } from "./plugin-config.ts";
 import type { Report } from "../model/object-rules.ts";
+import { suggestion } from "../model/suggestion.ts";
 import type { ProblemList } from "./problem.ts";
 
 export function* checkPlugins(
@@ -47,7 +48,7 @@ function* checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): Step
   if (definition === undefined)
     return report(
       "name",
-      `there is no plugin "${plugin.name}": one of your own must be in the plugins directory of this gateway`,
+      `there is no plugin "${plugin.name}": one of your own must be in the plugins directory of this gateway${suggestion(plugin.name, [...context.plugins.keys()])}`,
     );
   const scope = scopeOf(plugin);
   if (scope === null) report("", SCOPE_RULE);

@@ -6,7 +6,7 @@ import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import { addCertificate } from "../pem.ts";
 import { decodeSource, locateErrors, readText } from "../source-text.ts";
-import { withoutLines } from "../transfer/source.ts";
+import { withoutText } from "../transfer/source.ts";
 import { TraefikCertificates, type TraefikContext } from "./context.ts";
 import {
   type CertificateResolver,
@@ -43,7 +43,7 @@ export async function convertTraefikFile(
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
   const text = decodeSource(bytes);
-  const source = isToml(text) ? withoutLines(parseToml(text)) : await readText(bytes, parseJson);
+  const source = isToml(text) ? withoutText(parseToml(text)) : await readText(bytes, parseJson);
   await locateErrors(source, (value) => {
     if (!isDocument(value)) throw new ApiError(400, "the file has no configuration of Traefik");
     const names = Object.keys(value).map((name) => name.toLowerCase());

@@ -1,4 +1,5 @@
 // Reads configuration files: small ones of JSON in this thread, all others in another, so that this one is not blocked.
+import type { Position } from "../../model/json-position.ts";
 import { openTables } from "../foreign-tables.ts";
 import type { ReportEntry } from "../report.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
@@ -13,8 +14,8 @@ export interface OpenDocument {
   readonly decoded: WeakSet<object>;
   readonly report: readonly ReportEntry[] | null;
   readonly wasEncrypted: boolean;
-  /** Line, from 1, of the path; null when unknown. */
-  readonly lineOf: (path: string) => Promise<number | null>;
+  /** Where the path stands; null when unknown. */
+  readonly positionOf: (path: string) => Promise<Position | null>;
 }
 
 export interface DocumentReaderOptions {
@@ -50,10 +51,10 @@ export class DocumentReader {
 }
 
 /** A configuration file from this thread. */
-export const opened = ({ value, lineOf }: SourceDocument): OpenDocument => ({
+export const opened = ({ value, positionOf }: SourceDocument): OpenDocument => ({
   value,
   decoded: new WeakSet(),
   report: null,
   wasEncrypted: false,
-  lineOf,
+  positionOf,
 });

@@ -1,5 +1,5 @@
 // Maps objects of a configuration file to those of the gateway, by id or unique fields, and resolves references by name. No rules.
-import { invalid } from "../../model/error.ts";
+import { type ApiError, invalid } from "../../model/error.ts";
 import { UUID_PATTERN } from "../../model/fields.ts";
 import {
   type CollectionName,
@@ -12,6 +12,7 @@ import type { Steps } from "../../pace.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../../control/body.ts";
 import { storedNameOf } from "../../model/host-name.ts";
+import { withPlainTargets } from "../../control/services.ts";
 
 /** One object of an imported file. */
 export interface Item {
@@ -25,6 +26,8 @@ export interface Item {
   readonly updatedAt: unknown;
   /** Whether the fields are as they are stored, except references. */
   readonly isDecoded: boolean;
+  /** Whether it is a service with a list of all its targets. */
+  readonly hasTargets: boolean;
 }
 
 type Raw = Omit<Item, "id" | "fields"> & { id: string | null; fields: Document };
@@ -44,6 +47,8 @@ export interface IdentifyOptions {
   readonly decoded?: WeakSet<object>;
   /** Whether an object with an id is never another one with the same name. Default: with `replace`. */
   readonly keepsIds?: boolean;
+  /** Gets each error of an object, which is left out. Default: the first one is thrown. */
+  readonly onError?: (error: ApiError, id: null) => void;
 }
 
 export function* identify(
@@ -51,10 +56,10 @@ export function* identify(
   base: GatewayConfig,
   options: IdentifyOptions,
 ): Steps<Identified> {
-  const { decoded } = options;
+  const { decoded, onError = raise } = options;
   const raws: Raw[] = [];
   for (const name of collectionNames)
-    yield* readItems({ name, list: document[name], decoded }, raws);
+    yield* readItems({ name, list: document[name], decoded, onError }, raws);
   const registry = new Registry(base, options.keepsIds ?? options.mode === "replace");
   // Objects whose unique fields are references come second.
   for (const raw of raws)
@@ -86,32 +91,57 @@ function* readItems(
     name: collection,
     list,
     decoded,
+    onError,
+    path: at = collection,
+    owner = {},
   }: {
     readonly name: CollectionName;
     readonly list: unknown;
     readonly decoded: WeakSet<object> | undefined;
+    readonly onError: NonNullable<IdentifyOptions["onError"]>;
+    /** Default: that of the collection. */
+    readonly path?: string;
+    /** Fields that name the owner of the list. */
+    readonly owner?: Document;
   },
   raws: Raw[],
 ): Steps<void> {
   if (list === undefined) return;
-  if (!Array.isArray(list)) throw invalid(collection, "must be a list");
+  if (!Array.isArray(list)) return onError(invalid(at, "must be a list"), null);
   for (const [index, value] of (list as readonly unknown[]).entries()) {
-    const path = `${collection}[${index}]`;
-    if (!isDocument(value)) throw invalid(path, "must be an object");
+    const path = `${at}[${index}]`;
+    if (!isDocument(value)) {
+      onError(invalid(path, "must be an object"), null);
+      continue;
+    }
     const {
       id = null,
       created_at: createdAt,
       updated_at: updatedAt,
       managed_by: _,
-      ...fields
+      ...own
     } = value;
-    if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id)))
-      throw invalid(`${path}.id`, "must be an id");
+    if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id))) {
+      onError(invalid(`${path}.id`, "must be an id"), null);
+      continue;
+    }
     const known = id?.toLowerCase() ?? null;
     const isDecoded = decoded?.has(value) === true;
-    raws.push({ collection, path, fields, id: known, createdAt, updatedAt, isDecoded });
+    const { targets, ...others } = own;
+    const hasTargets = collection === "services" && targets !== undefined;
+    const fields = { ...(hasTargets ? others : own), ...owner };
+    raws.push({ collection, path, fields, id: known, createdAt, updatedAt, isDecoded, hasTargets });
     yield;
+    if (!hasTargets) continue;
+    // As in a request: the targets of a service in its document.
+    const inside = { path: `${path}.targets`, owner: { service_id: known ?? others["name"] } };
+    const { targets: plain } = withPlainTargets({ targets }) as { readonly targets: unknown };
+    yield* readItems({ name: "targets", list: plain, decoded, onError, ...inside }, raws);
   }
+}
+
+function raise(error: ApiError): never {
+  throw error;
 }
 
 class Registry {

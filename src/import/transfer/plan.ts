@@ -10,6 +10,7 @@ import {
   type SingletonOf,
   singletonNames,
 } from "../../model/gateway-config.ts";
+import { suggestion } from "../../model/suggestion.ts";
 import { finish, type Steps } from "../../pace.ts";
 import type { Identity } from "../../model/fields.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
@@ -31,7 +32,12 @@ export interface PlanOptions extends Pick<IdentifyOptions, "keepsIds"> {
   readonly standsFor?: string;
   /** Objects that have passed their schema and have no secret; default: none. */
   readonly decoded?: WeakSet<object>;
+  /** Gets each error, and the steps go on without what it is about. Default: the first one is thrown. */
+  readonly onError?: OnError;
 }
+
+/** `id`: of the object that is left out. */
+export type OnError = (error: ApiError, id: string | null) => void;
 
 /**
  * Brings `source` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
@@ -43,7 +49,7 @@ export function* applySteps(
   options: PlanOptions & { readonly normalizers?: ImportNormalizers },
 ): Steps<Pick<Identified, "renamed">> {
   if (!isDocument(source)) throw invalid("", "the configuration file must be an object");
-  checkMembers(source);
+  for (const problem of memberProblems(source)) fail(problem, options);
   const { document, warnings } = withPresentNames(source);
   for (const warning of warnings) draft.warn(warning);
   const { items: given, renamed } = yield* identify(document, draft.base, options);
@@ -52,13 +58,14 @@ export function* applySteps(
   // One for all: thousands of unique times would run ahead of the clock.
   const now = draft.stamp();
   for (const item of items) {
-    writeItem(item, draft, { ...options, now });
+    attempt(() => writeItem(item, draft, { ...options, now }), options, item.id);
     yield;
   }
   if (options.mode === "replace") removeOthers(document, items, draft);
+  yield* removeUnlisted(items, draft);
   for (const name of singletonNames)
     if (document[name] !== undefined)
-      writeSingleton({ name, value: document[name] }, draft, options);
+      attempt(() => writeSingleton({ name, value: document[name] }, draft, options), options);
   for (const name of collectionNames) draft.sortByAge(name);
   return { renamed };
 }
@@ -68,19 +75,44 @@ export const applyDocument = (
   ...task: Parameters<typeof applySteps>
 ): Pick<Identified, "renamed"> => finish(applySteps(...task));
 
-function checkMembers(document: Document): void {
+function* memberProblems(document: Document): Generator<ApiError> {
   const { format } = document;
-  if (typeof format !== "number" || !Number.isInteger(format))
-    throw invalid("format", `must be ${DOCUMENT_FORMAT}`);
-  if (format > DOCUMENT_FORMAT)
-    throw invalid(
+  if (typeof format !== "number" || !Number.isInteger(format) || format < 1)
+    yield invalid("format", `must be ${DOCUMENT_FORMAT}`);
+  else if (format > DOCUMENT_FORMAT)
+    yield invalid(
       "format",
       `${format} was written by a newer program; this one reads ${DOCUMENT_FORMAT}`,
     );
-  if (format < 1) throw invalid("format", `must be ${DOCUMENT_FORMAT}`);
   const known: readonly string[] = [...documentMembers, ...collectionNames, ...singletonNames];
   for (const name of Object.keys(document))
-    if (!known.includes(name)) throw invalid(name, "is not a known field");
+    if (!known.includes(name))
+      yield invalid(name, `is not a known field${suggestion(name, known)}`);
+}
+
+function fail(error: ApiError, { onError }: PlanOptions, id: string | null = null): void {
+  if (onError === undefined) throw error;
+  for (const each of [error, ...error.others]) onError(each, id);
+}
+
+function attempt(work: () => void, options: PlanOptions, id: string | null = null): void {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    fail(error, options, id);
+  }
+}
+
+/** The list of targets in a service is whole. */
+function* removeUnlisted(items: readonly Item[], draft: Draft): Steps<void> {
+  const whole = new Set(items.filter(({ hasTargets }) => hasTargets).map(({ id }) => id));
+  if (whole.size === 0) return;
+  const listed = new Set(items.map(({ id }) => id));
+  for (const { id, service_id: owner } of [...draft.config.targets.values()]) {
+    if (whole.has(owner) && !listed.has(id)) draft.remove("targets", id);
+    yield;
+  }
 }
 
 function writeItem(
@@ -171,5 +203,6 @@ function inside(error: unknown, parent: string): unknown {
   const { path, message } = splitMessage(error.message);
   return new ApiError(error.status, `${path === "" ? parent : `${parent}.${path}`}: ${message}`, {
     cause: error,
+    others: error.others.map((other) => inside(other, parent) as ApiError),
   });
 }

@@ -1,4 +1,5 @@
 // Both ends of the thread that reads large configuration files and returns objects in pieces; knows no format.
+import type { Position } from "../../model/json-position.ts";
 import { compact, type Defaults, expand } from "../../model/compact.ts";
 import { defaultsOf } from "../../model/decode.ts";
 import { ApiError, type ApiStatus } from "../../model/error.ts";
@@ -7,7 +8,7 @@ import { allVerdicts, learn, limitChecks, REGEX_BUDGET_MS } from "../../snapshot
 import type { ReportEntry } from "../report.ts";
 import type { OpenDocument } from "./document-reader.ts";
 import { DECODED_EARLY, decodeEarly } from "./decoded-early.ts";
-import { lineIn, type ReadContext, readDocument, type ReadTask } from "./reading.ts";
+import { positionIn, type ReadContext, readDocument, type ReadTask } from "./reading.ts";
 import { isDocument } from "../../control/body.ts";
 
 /** Objects in one message. */
@@ -20,8 +21,8 @@ type ReaderCommand =
       /** Regular expressions that have been checked. */
       readonly verdicts: Verdicts;
     }
-  /** Find the line of this path. */
-  | { readonly kind: "line"; readonly task: ReadTask; readonly path: string };
+  /** Find this path. */
+  | { readonly kind: "position"; readonly task: ReadTask; readonly path: string };
 
 type Verdicts = ReturnType<typeof allVerdicts>;
 
@@ -48,7 +49,7 @@ type ReaderEvent =
       readonly message: string;
       readonly headers: Readonly<Record<string, string>>;
     }
-  | { readonly kind: "line"; readonly line: number | null };
+  | { readonly kind: "position"; readonly position: Position | null };
 
 /** The thread's end of the channel. */
 export interface ReaderScope {
@@ -60,7 +61,8 @@ export interface ReaderScope {
 export function serveReader(scope: ReaderScope, context: ReadContext): void {
   const answer = async (command: ReaderCommand): Promise<ReaderEvent> => {
     const { task } = command;
-    if (command.kind === "line") return { kind: "line", line: await lineIn(task, command.path) };
+    if (command.kind === "position")
+      return { kind: "position", position: await positionIn(task, command.path) };
     learnAll(command.verdicts);
     limitChecks(REGEX_BUDGET_MS);
     try {
@@ -127,10 +129,10 @@ export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocume
     wasEncrypted,
     decoded: received.decoded,
     // Rare, and holding the file would cost the thread much memory: another thread reads it again.
-    lineOf: async (path) => {
+    positionOf: async (path) => {
       if (wasEncrypted || "from" in task.form) return null;
-      const answer = await ask(url, { kind: "line", task, path }, () => {});
-      return answer.kind === "line" ? answer.line : null;
+      const answer = await ask(url, { kind: "position", task, path }, () => {});
+      return answer.kind === "position" ? answer.position : null;
     },
   };
 }

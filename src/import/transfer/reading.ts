@@ -1,4 +1,5 @@
 // Reads a configuration file: parses, converts and decrypts it. Knows no thread.
+import type { Position } from "../../model/json-position.ts";
 import { decryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError } from "../../model/error.ts";
@@ -11,11 +12,11 @@ import type { ReportEntry } from "../report.ts";
 import {
   decodeText,
   type DocumentType,
-  linesOf,
+  positionsIn,
   type ParseJson,
   readSource,
   type SourceDocument,
-  withoutLines,
+  withoutText,
 } from "./source.ts";
 
 /** A configuration file of the gateway, or of another program. */
@@ -61,19 +62,22 @@ export async function readDocument(
     const { convert } = await import("../convert.ts");
     const { from, agreesTerms } = form;
     const { document, report } = await convert(from, bytes, { ...context, plugins, agreesTerms });
-    return { source: withoutLines(document), report, wasEncrypted: false };
+    return { source: withoutText(document), report, wasEncrypted: false };
   }
   const source = await readSource(decodeText(bytes), form.type, context.parseJson);
   const { value } = source;
   if (!isDocument(value) || !("encrypted" in value))
     return { source, report: null, wasEncrypted: false };
   const inner = await decryptDocument(value, passphrase);
-  return { source: withoutLines(inner), report: null, wasEncrypted: true };
+  return { source: withoutText(inner), report: null, wasEncrypted: true };
 }
 
-/** Line, from 1, of the path in a valid file of the gateway; null: another program's file. */
-export const lineIn = async ({ bytes, form }: ReadTask, path: string): Promise<number | null> =>
-  "type" in form ? await linesOf(decodeText(bytes), form.type)(path) : null;
+/** Where the path stands in a valid file of the gateway; null: another program's file. */
+export const positionIn = async (
+  { bytes, form }: ReadTask,
+  path: string,
+): Promise<Position | null> =>
+  "type" in form ? await positionsIn(decodeText(bytes), form.type)(path) : null;
 
 async function decryptDocument(value: unknown, passphrase: string | null): Promise<unknown> {
   const { encrypted } = decode(encryptedDocument, value);

@@ -1,11 +1,16 @@
 // Parses a configuration file from JSON or YAML, with line numbers for errors. Knows no resource.
 import { ApiError } from "../../model/error.ts";
-import { type FindLine, linesOfJson, type PathStep } from "../../model/json-position.ts";
+import {
+  type FindPosition,
+  type PathStep,
+  type Position,
+  positionsInJson,
+} from "../../model/json-position.ts";
 
 export interface SourceDocument {
   readonly value: unknown;
-  /** Line, from 1, of `routes[3].hosts[0]`; null without the text. */
-  readonly lineOf: (path: string) => Promise<number | null>;
+  /** Where `routes[3].hosts[0]` stands; null without the text. */
+  readonly positionOf: (path: string) => Promise<Position | null>;
 }
 
 /** Parses JSON and rejects ambiguous input; throws a 400. */
@@ -21,14 +26,14 @@ export async function readSource(
   parseJson: ParseJson,
 ): Promise<SourceDocument> {
   const value = type === "json" ? parseJson(text) : (await yaml()).parseYaml(text);
-  return { value, lineOf: linesOf(text, type) };
+  return { value, positionOf: positionsIn(text, type) };
 }
 
-/** Finds lines in a valid text, which is read again for the first one. */
-export function linesOf(text: string, type: DocumentType): (path: string) => Promise<number> {
-  let find: FindLine | null = null;
+/** Finds positions in a valid text, which is read again for the first one. */
+export function positionsIn(text: string, type: DocumentType): (path: string) => Promise<Position> {
+  let find: FindPosition | null = null;
   return async (path) => {
-    find ??= type === "json" ? linesOfJson(text) : (await yaml()).linesOfYaml(text);
+    find ??= type === "json" ? positionsInJson(text) : (await yaml()).positionsInYaml(text);
     return find(stepsOf(path));
   };
 }
@@ -37,9 +42,9 @@ export function linesOf(text: string, type: DocumentType): (path: string) => Pro
 const yaml = () => import("./yaml.ts");
 
 /** A document without a source text. */
-export const withoutLines = (value: unknown): SourceDocument => ({
+export const withoutText = (value: unknown): SourceDocument => ({
   value,
-  lineOf: () => Promise.resolve(null),
+  positionOf: () => Promise.resolve(null),
 });
 
 /** The text of a request body; throws a 400. A byte order mark is dropped. */
@@ -51,22 +56,24 @@ export function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** The path in an error message; null when it has none, or has the line already. */
-export function linePathOf(error: ApiError): string | null {
+/** The path in an error message; null when it has none, or has the position already. */
+export function pathIn(error: ApiError): string | null {
   const { path, message } = splitMessage(error.message);
-  return path === "" || /\(line \d+\)$/.test(message) ? null : path;
+  return path === "" || /\(line \d+(?:, column \d+)?\)$/.test(message) ? null : path;
 }
 
-/** The error with the line in its message. */
-export function atLine(error: ApiError, line: number | null): ApiError {
-  if (line === null) return error;
-  return new ApiError(error.status, `${error.message} (line ${line})`, { cause: error });
+/** The error with the position in its message. */
+export function atPosition(error: ApiError, position: Position | null): ApiError {
+  if (position === null) return error;
+  const { line, column } = position;
+  const message = `${error.message} (line ${line}, column ${column})`;
+  return new ApiError(error.status, message, { cause: error });
 }
 
-/** The error with its line, where the text is available. */
-export async function withLine(error: ApiError, source: SourceDocument): Promise<ApiError> {
-  const path = linePathOf(error);
-  return path === null ? error : atLine(error, await source.lineOf(path));
+/** The error with its position, where the text is available. */
+export async function withPosition(error: ApiError, source: SourceDocument): Promise<ApiError> {
+  const path = pathIn(error);
+  return path === null ? error : atPosition(error, await source.positionOf(path));
 }
 
 /** Splits `hosts[0]: must be ...`; a message without a path stays whole. */

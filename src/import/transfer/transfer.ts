@@ -39,7 +39,7 @@ import { createImportNormalizers } from "./import-normalizers.ts";
 import { applySteps } from "./plan.ts";
 import { checkPassphrase, type ReadTask } from "./reading.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
-import { atLine, linePathOf, type ParseJson } from "./source.ts";
+import { atPosition, pathIn, type ParseJson } from "./source.ts";
 
 export interface TransferOptions {
   readonly changes: Changes;
@@ -223,8 +223,8 @@ export class Transfer {
       if (!dryRun && access !== null) this.#options.adminToken.reload();
       return { changes: value, report, ...served };
     } catch (error) {
-      const path = error instanceof ApiError ? linePathOf(error) : null;
-      throw path === null ? error : atLine(error as ApiError, await source.lineOf(path));
+      const path = error instanceof ApiError ? pathIn(error) : null;
+      throw path === null ? error : atPosition(error as ApiError, await source.positionOf(path));
     }
   }
 

@@ -11,7 +11,7 @@ import {
   YAMLException,
 } from "js-yaml";
 import { ApiError, invalid } from "../../model/error.ts";
-import { type FindLine, type PathStep, positionOf } from "../../model/json-position.ts";
+import { type FindPosition, type PathStep, positionOf } from "../../model/json-position.ts";
 
 /** Far more than any valid file needs; recursion over a deeper one could overflow the stack. */
 const MAX_DEPTH = 64;
@@ -44,7 +44,10 @@ function load(text: string): unknown[] {
     const offset = mark?.position ?? 0;
     const at = positionOf(text, offset);
     if (reason === "duplicated mapping key")
-      throw invalid(scalarAt(text, offset), `is given twice (line ${at.line})`);
+      throw invalid(
+        scalarAt(text, offset),
+        `is given twice (line ${at.line}, column ${at.column})`,
+      );
     // Names of tags and aliases may be a password without quotation marks.
     const said = reason.replace(/:? ?(?:"[\s\S]*"|!<[\s\S]*>)/, "");
     throw notYaml(` at line ${at.line}, column ${at.column}: ${said}`);
@@ -80,7 +83,7 @@ class ValueCheck {
 const memberPath = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
 
 /** Reads the text once, which must be valid. */
-export function linesOfYaml(text: string): FindLine {
+export function positionsInYaml(text: string): FindPosition {
   const events = parseEvents(text, { maxDepth: MAX_DEPTH });
   return (path) => {
     // The first event starts the document.
@@ -91,7 +94,8 @@ export function linesOfYaml(text: string): FindLine {
       if (entry === null) break;
       if (entry.start !== -1) start = entry.start;
     }
-    return positionOf(text, start).line;
+    // The value of a text in quotes starts behind the first one.
+    return positionOf(text, /["']/.test(text[start - 1] ?? "") ? start - 1 : start);
   };
 }
 

@@ -77,7 +77,7 @@ test("names, ids and keys stay unique", async () => {
     'username: consumer "c5" exists already',
     "custom_id: belongs to another consumer already",
     "secret: is in use already",
-    'consumers[1].username: consumer "new" exists already (line 1)',
+    'consumers[1].username: consumer "new" exists already (line 1, column 46)',
   ]);
 });
 

@@ -70,6 +70,26 @@ test("a file is served when it appears, follows its changes, and goes with it", 
   await eventually(async () => (await visit("moved.test")) === 404);
 });
 
+test("targets of a service in its document, as in the API", async () => {
+  const text = (...ports: number[]) =>
+    `services: [{ name: own, targets: [${ports.map((port) => `{ host: 127.0.0.1, port: ${port} }`).join(", ")}] }]
+routes: [{ name: own, service_id: own, hosts: [own.test] }]\n`;
+  put("own.yaml", text(origin.port ?? 0, 9));
+  await eventually(async () => (await visit("own.test")) === "here");
+  put("own.yaml", text(origin.port ?? 0));
+  const portsNow = async () => {
+    const targets: { port: number }[] = await gateway.ok("GET", "/api/v1/services/own/targets");
+    return targets.map(({ port }) => port).join();
+  };
+  await eventually(async () => (await portsNow()) === String(origin.port));
+  put("own.yaml", "services: [{ name: own, targets: 3 }]\n");
+  await eventually(async () =>
+    (await site("own.yaml"))?.problems.includes("services[0].targets: must be a list of objects"),
+  );
+  rmSync(join(directory, "own.yaml"));
+  await eventually(async () => (await visit("own.test")) === 404);
+});
+
 test("services, routes and plugins by name, also with secrets", async () => {
   const text = `
 services: [{ name: shop }]
@@ -105,7 +125,7 @@ test("what is wrong is a sentence with its line, and the other files go on", asy
   expect(await said("settings.json")).toBe(
     "settings: is not a list that a file of the directory may hold",
   );
-  expect(await said("wrong.yaml")).toContain("service_id: service does not exist");
+  expect(await said("wrong.yaml")).toContain('service_id: service "nobody" does not exist');
   expect(await said("wrong.yaml")).toContain("line 1");
   expect((await said("double.yaml")) + (await said("other.yaml"))).toContain(
     'application "other" is in double.yaml, too',

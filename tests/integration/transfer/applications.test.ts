@@ -103,8 +103,9 @@ describe("a document with applications alone", () => {
     const response = await gateway.api("POST", "/api/v1/import", back);
     expect(response.status).toBe(409);
     expect(await response.json()).toEqual({
-      error:
-        'applications[0]: route "red" of application "red" serves moving.test already (line 1)',
+      error: expect.stringContaining(
+        'applications[0]: route "red" of application "red" serves moving.test already (line 1, column ',
+      ),
     });
     await gateway.ok("DELETE", "/api/v1/applications/red");
   });
@@ -117,11 +118,13 @@ describe("a document with applications alone", () => {
     };
     expect(await refused({ upstream: null })).toEqual([
       400,
-      "applications[0].upstream: is required, or targets (line 1)",
+      expect.stringContaining("applications[0].upstream: is required, or targets (line 1, column "),
     ]);
     expect(await refused({ https: { mode: "acme" } })).toEqual([
       400,
-      'applications[0].https.mode: "acme" requires an enabled ACME account (line 1)',
+      expect.stringContaining(
+        'applications[0].https.mode: "acme" requires an enabled ACME account (line 1, column ',
+      ),
     ]);
   });
 });

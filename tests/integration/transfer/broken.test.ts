@@ -28,38 +28,38 @@ describe("a broken document", () => {
     {
       why: "an unknown field",
       text: broken,
-      says: "services[0].targets_are_not_here: is not a known field (line 4)",
+      says: "services[0].targets_are_not_here: is not a known field (line 4, column 5)",
     },
     {
       why: "a service that is not there",
       text: "format: 1\nroutes:\n  - name: shop\n  - name: blog\n    service_id: nowhere\n",
-      says: "routes[1].service_id: service does not exist (line 5)",
+      says: 'routes[1].service_id: service "nowhere" does not exist (line 5, column 5)',
     },
     {
       why: "two objects of one name",
       text: "format: 1\nservices:\n  - name: web\n  - name: web\n",
       status: 409,
-      says: 'services[1].name: service "web" exists already (line 4)',
+      says: 'services[1].name: service "web" exists already (line 4, column 5)',
     },
     {
       why: "a wrong setting",
       text: "format: 1\nservices:\n  - name: web\nsettings:\n  limits:\n    shutdown_timeout: soon\n",
-      says: "settings.limits.shutdown_timeout: must be an integer from 0 to 86400000 (line 6)",
+      says: "settings.limits.shutdown_timeout: must be an integer from 0 to 86400000 (line 6, column 5)",
     },
     {
       why: "a rule for a setting",
       text: "format: 1\nsettings:\n  trusted_proxies:\n    - 10.0.0.0/99\n",
-      says: /^settings\.trusted_proxies\[0\]: .* \(line 4\)$/,
+      says: /^settings\.trusted_proxies\[0\]: .* \(line 4, column 5\)$/,
     },
     {
       why: "a mask for a secret that is not there",
       text: 'format: 1\nsecrets:\n  - name: kept\n    sealed_value: "***"\n',
-      says: /^secrets\[0\]\.sealed_value: is masked, .* \(line 4\)$/,
+      says: /^secrets\[0\]\.sealed_value: is masked, .* \(line 4, column 5\)$/,
     },
     {
       why: "a value under another key",
       text: "format: 1\nsecrets:\n  - name: kept\n    sealed_value: sealed:1:00000000:AAAA\n",
-      says: "secrets[0].sealed_value: is not encrypted with the key of this gateway (line 4)",
+      says: "secrets[0].sealed_value: is not encrypted with the key of this gateway (line 4, column 5)",
     },
     {
       why: "no YAML",
@@ -84,7 +84,7 @@ describe("a broken document", () => {
 
   test("as JSON has lines as well", async () => {
     const answer = await send('{\n  "format": 1,\n  "routes": [{\n    "hosts": 5\n  }]\n}', {});
-    expect(answer.body.error).toBe("routes[0].hosts: must be a list (line 4)");
+    expect(answer.body.error).toBe("routes[0].hosts: must be a list (line 4, column 5)");
     const malformed = await send('{\n  "format": 1,\n  routes: []\n}', {});
     expect(malformed.body.error).toMatch(/line 3/);
   });

@@ -108,7 +108,11 @@ describe("the commands", () => {
 
   test.each([
     { args: ["apply", "/nowhere.yaml"], code: 1, says: "/nowhere.yaml: ENOENT" },
-    { args: ["apply", "BROKEN"], code: 1, says: "routes[0].hosts: must be a list (line 4)" },
+    {
+      args: ["apply", "BROKEN"],
+      code: 1,
+      says: "routes[0].hosts: must be a list (line 4, column 5)",
+    },
     {
       args: ["import", "BROKEN", "--from", "zoraxy"],
       code: 2,
@@ -148,7 +152,8 @@ describe("the commands", () => {
     const wrong = await runCommand(["check", file("wrong.yaml", text)]);
     expect([wrong.code, wrong.stdout]).toEqual([
       1,
-      'routes[1].service_id: service does not exist (line 11)\nroutes[1].name: route "shop" exists already (line 10)\n',
+      'routes[1].name: route "shop" exists already (line 10, column 5)\n' +
+        'routes[1].service_id: service "nowhere" does not exist (line 11, column 5)\n',
     ]);
   });
 
@@ -228,6 +233,8 @@ describe("serve --config", () => {
   test("does not start with a file that is invalid", async () => {
     const wrong = file("invalid.yaml", "format: 1\nroutes: 5\n");
     const start = startGateway({ workers: 1, args: ["--config", wrong] });
-    expect(await start.then(() => "", String)).toContain("routes: must be a list (line 2)");
+    expect(await start.then(() => "", String)).toContain(
+      "routes: must be a list (line 2, column 1)",
+    );
   });
 });

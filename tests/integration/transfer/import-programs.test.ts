@@ -411,7 +411,7 @@ describe("the API", () => {
     ["from=zoraxy", "x", "from: must be kong or caddy or npm or "],
     ["from=nginx", "server {\n  listen 80\n}", "(line 3, column 1)"],
     ["from=npm", "x", "the file is no SQLite database"],
-    ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1)"],
+    ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1, column 2)"],
     ["from=kong", "a: b", "_format_version: must be one of 1.1, 2.1, 3.0"],
   ])("refuses %s with the body %s", async (query, body, error) => {
     const answer = await post(query, body);
@@ -423,5 +423,5 @@ test("a broken file is refused with the line, before any request to a gateway", 
   const path = file("broken.yaml", '_format_version: "3.0"\nservices:\n  - name: a\n');
   const result = await runCommand(["import", "--from", "kong", path]);
   expect([result.code, result.stdout]).toEqual([1, ""]);
-  expect(result.stderr).toBe(`sluice: ${path}: services[0].host: is required (line 3)\n`);
+  expect(result.stderr).toBe(`sluice: ${path}: services[0].host: is required (line 3, column 3)\n`);
 });

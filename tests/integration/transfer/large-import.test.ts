@@ -116,7 +116,7 @@ describe("its error", () => {
     const text = JSON.stringify(document, null, 1);
     const line = text.slice(0, text.indexOf('"high"')).split("\n").length;
     expect(await refused(text)).toBe(
-      `400 routes[2500].priority: must be an integer from -1000000 to 1000000 (line ${line})`,
+      `400 routes[2500].priority: must be an integer from -1000000 to 1000000 (line ${line}, column 4)`,
     );
   });
 
@@ -125,8 +125,8 @@ describe("its error", () => {
       if (index === 10) return { service_id: "nobody" };
       return index === 20 ? { hosts: ["not a host"] } : {};
     });
-    expect(await refused(JSON.stringify(document))).toBe(
-      "400 routes[10].service_id: service does not exist (line 1)",
+    expect(await refused(JSON.stringify(document))).toStartWith(
+      '400 routes[10].service_id: service "nobody" does not exist (line 1, column ',
     );
   });
 

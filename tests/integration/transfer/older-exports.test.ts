@@ -84,7 +84,9 @@ ${listener("old-full", 7001, "    engine: full\n    shared_engines: false\n")}${
     const both = `${older}    response_buffer_bytes: 1\n`;
     const imported = await run(["import", "-"], both);
     expect(imported.code).toBe(1);
-    expect(imported.stderr).toContain("services[0].collect_bytes: is not a known field (line 7)");
+    expect(imported.stderr).toContain(
+      "services[0].collect_bytes: is not a known field (line 7, column 5)",
+    );
   });
 });
 

@@ -12,11 +12,16 @@ test.each([
   ["kong", "a: [1\nb: 2", "not valid YAML", "broken YAML"],
   ["kong", "a: []", "_format_version: must be one of 1.1, 2.1, 3.0", "no version"],
   ["kong", "_format_version: 4.0", "_format_version: must be one of 1.1, 2.1, 3.0", "version"],
-  ["kong", kong("services:\n  - name: a\n"), "services[0].host: is required (line 3)", "no host"],
+  [
+    "kong",
+    kong("services:\n  - name: a\n"),
+    "services[0].host: is required (line 3, column ",
+    "no host",
+  ],
   [
     "kong",
     kong("services:\n  - host: a\n    routes:\n      - paths: /x\n"),
-    "services[0].routes[0].paths: must be a list (line 5)",
+    "services[0].routes[0].paths: must be a list (line 5, column ",
     "no list",
   ],
   [
@@ -38,7 +43,7 @@ test.each([
   [
     "caddy",
     '{"apps": {\n"http": {"servers": {"a": {\n"routes": 3}}}}}',
-    "apps.http.servers.a.routes: must be a list (line 3)",
+    "apps.http.servers.a.routes: must be a list (line 3, column ",
     "no routes",
   ],
   ["caddy", `${"[".repeat(500)}`, "nested deeper than 64", "depth"],
@@ -51,13 +56,18 @@ test.each([
   ["traefik", "services: {}", "has no configuration of Traefik", "another file"],
   ["traefik", "[http\n", "not valid", "broken TOML"],
   ["traefik", "a = \n", "not valid TOML", "broken TOML in its first line"],
-  ["traefik", "http:\n  routers:\n    a: 3\n", "http.routers.a: must be an object (line 3)", "a"],
+  [
+    "traefik",
+    "http:\n  routers:\n    a: 3\n",
+    "http.routers.a: must be an object (line 3, column ",
+    "a",
+  ],
   ["traefik", "http:\n  __proto__: { polluted: 1 }\n", "__proto__", "pollution"],
   ["haproxy", "", "has no frontend", "an empty file"],
   ["haproxy", "bind :80\n", "bind: is not a section of HAProxy (line 1)", "no section"],
   ["haproxy", "frontend a\n  acl b path 'x\n", "is not closed (line 2)", "a quotation mark"],
   ["compose", "a: b", "services: is required", "no services"],
-  ["compose", "services:\n  a: 3\n", "services.a: must be an object (line 2)", "no object"],
+  ["compose", "services:\n  a: 3\n", "services.a: must be an object (line 2, column ", "no object"],
   ["npm", "hello", "no SQLite database", "no database"],
   ["npm", `SQLite format 3\0${"x".repeat(200)}`, "cannot be read", "a damaged one"],
 ] as const)("%s: %j is rejected with %j: %s", async (from, source, says) => {

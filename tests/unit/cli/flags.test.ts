@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { type Flag, parseAddress, parseFlags } from "../../../src/cli/flags.ts";
 import { decodeOptions } from "../../../src/cli/serve.ts";
-import { suggestion, UsageError } from "../../../src/cli/usage-error.ts";
+import { UsageError } from "../../../src/cli/usage-error.ts";
+import { suggestion } from "../../../src/model/suggestion.ts";
 import { isLoopbackHost } from "../../../src/net/loopback.ts";
 
 const flags: Flag[] = [

@@ -39,17 +39,17 @@ describe("a configuration is rejected", () => {
     {
       why: "a route refers to a service that does not exist",
       config: configOf({ routes: [route("r", { service_id: "x" })] }),
-      issue: "400 routes/r service_id: service does not exist",
+      issue: '400 routes/r service_id: service "x" does not exist',
     },
     {
       why: "a route refers to a listener that does not exist",
       config: configOf({ routes: [route("r", { listener_ids: ["x"] })] }),
-      issue: "400 routes/r listener_ids[0]: listener does not exist",
+      issue: '400 routes/r listener_ids[0]: listener "x" does not exist',
     },
     {
       why: "a target's service does not exist",
       config: configOf({ targets: [inWeb("t", { host: "a.example" })] }),
-      issue: "400 targets/t service_id: service does not exist",
+      issue: '400 targets/t service_id: service "web" does not exist',
     },
     {
       why: "two services have one name: the later one is reported",

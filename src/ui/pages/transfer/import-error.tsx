@@ -21,7 +21,7 @@ export function ImportError({ error, text }: Props) {
     <Alert color="red" title="The import failed. Nothing has changed." role="alert">
       <Stack gap="xs">
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-          {detail.replace(/ \(line \d+\)$/, "")}
+          {detail.replace(/ \(line \d+(?:, column \d+)?\)$/, "")}
         </Text>
         {(field !== null || line !== null) && (
           <Group gap="md">

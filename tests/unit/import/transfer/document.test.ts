@@ -333,7 +333,7 @@ test.each([
   {
     why: "an unknown member",
     document: { format: 1, servces: [] },
-    says: "servces: is not a known field",
+    says: 'servces: is not a known field; did you mean "services"?',
   },
   { why: "no list", document: { format: 1, routes: {} }, says: "routes: must be a list" },
   {
