@@ -1,4 +1,5 @@
 // Reads the certificate and key of the management API, and reports what is wrong with them.
+import { fileProblem } from "./file-problem.ts";
 import { readRegular, TrustError } from "../control/trusted-file.ts";
 import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
 import type { KeyPair } from "../crypto/x509.ts";
@@ -39,7 +40,6 @@ function readText(flag: string, path: string): string {
   } catch (cause) {
     if (cause instanceof TrustError)
       throw new AdminTlsError(`--${flag}: ${cause.message}`, { cause });
-    const { code = "unknown reason" } = cause as { readonly code?: string };
-    throw new AdminTlsError(`--${flag}: ${path} cannot be read: ${code}`, { cause });
+    throw new AdminTlsError(`--${flag}: ${path} cannot be read: ${fileProblem(cause)}`, { cause });
   }
 }

@@ -1,4 +1,6 @@
 // The commands `diff` and `apply`: compare a configuration file with a running gateway, and apply it; know no object.
+import { outputFlag, resultPrinter } from "./output.ts";
+import { withProgress } from "./progress.ts";
 import type { Command } from "./command.ts";
 import { describeChanges, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -21,6 +23,7 @@ const shared: readonly Flag[] = [
   },
   forceFlag,
   passphraseFlag,
+  outputFlag,
 ];
 
 const diffFlags: readonly Flag[] = [
@@ -54,14 +57,17 @@ function send(
 ): Promise<number> {
   const { operand: path, rest } = takeOperand(flags, argv, "FILE");
   const given = parseFlags(flags, rest, env);
+  const show = resultPrinter(given, print);
   return reportingErrors(async () => {
-    const { changes } = await sendDocument(managementClient(given, env), readDocument(path), {
+    const sent = sendDocument(managementClient(given, env), readDocument(path), {
       mode: given.has("prune") ? "replace" : "merge",
       dryRun,
       force: given.has("force"),
       headers: passphraseHeaders(passphraseOf(given, env)),
     });
-    print(describeChanges(changes));
+    const work = dryRun ? "compares" : "applies";
+    const { changes } = await withProgress(`the gateway ${work} ${path}`, sent);
+    show({ changes }, describeChanges(changes));
     return dryRun && given.has("exit-code") && changes.length > 0 ? 1 : 0;
   });
 }

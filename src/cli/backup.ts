@@ -4,6 +4,8 @@ import { resolve } from "node:path";
 import { backUp, type BackupReport } from "../store/backup.ts";
 import { StoreError } from "../store/error.ts";
 import { secretKeyPath } from "../store/secret-key.ts";
+import { stepsOf } from "./progress.ts";
+import { writeProblem } from "./file-problem.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
@@ -30,13 +32,21 @@ export const backupCommand: Command = {
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     const target = resolve(operand);
     try {
-      const report = backUp({ dataDir, target, overwrite: given.has("force") });
+      const said = stepsOf();
+      const report = backUp({
+        dataDir,
+        target,
+        overwrite: given.has("force"),
+        onStep: (step) => said(`${target}: ${step}`),
+      });
       print(`${target} holds revision ${report.revision}, ${report.bytes} bytes.\n`);
       print(`${aboutKey(dataDir, report)}\n`);
       return Promise.resolve(0);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      process.stderr.write(`sluice: ${error.message}\n`);
+      const isOfFile = error.cause instanceof Error && "syscall" in error.cause;
+      const why = isOfFile ? `backup to ${target}: ${writeProblem(error.cause)}` : error.message;
+      process.stderr.write(`sluice: ${why}\n`);
       return Promise.resolve(1);
     }
   },

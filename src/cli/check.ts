@@ -8,6 +8,7 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { compile } from "../snapshot/compile.ts";
 import { StoreError } from "../store/error.ts";
 import { inspectStore } from "../store/inspect.ts";
+import { outputFlag, type PrintResult, resultPrinter } from "./output.ts";
 import type { Command } from "./command.ts";
 import { readFileSource } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -17,7 +18,7 @@ import { lineOf } from "./plugin.ts";
 import { pluginsDirFlag, withDirectory } from "./plugins-dir.ts";
 import { dataDirFlag } from "./serve.ts";
 
-const flags: readonly Flag[] = [dataDirFlag, pluginsDirFlag];
+const flags: readonly Flag[] = [dataDirFlag, pluginsDirFlag, outputFlag];
 
 /** Only problems matter here, not the certificates of handshakes. */
 const noCertificate = { cert: "", key: "" };
@@ -36,6 +37,7 @@ export const createCheck = (builtIn: PluginCatalogue, url: URL): Command => ({
   async run(argv, { env, print }) {
     const { operand: file, rest } = takeOptionalOperand(flags, argv);
     const given = parseFlags(flags, rest, env);
+    const show = resultPrinter(given, print);
     const flag = given.get("plugins-dir");
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     const stored = file === null ? storedDirectory(dataDir) : null;
@@ -43,10 +45,9 @@ export const createCheck = (builtIn: PluginCatalogue, url: URL): Command => ({
     const plugins =
       directory === null ? builtIn : await pluginsWith(builtIn, { directory, url, print });
     if (plugins === null) return 1;
-    if (file !== null) return await reportingErrors(() => checkFile(file, { print, plugins }));
-    const problems = findProblems(dataDir, { print, plugins });
-    for (const problem of problems) print(`${problem}\n`);
-    return problems.length === 0 ? 0 : 1;
+    if (file !== null) return await reportingErrors(() => checkFile(file, { show, plugins }));
+    const result = checkStored(dataDir, plugins);
+    return showResult(result, { show });
   },
 });
 
@@ -64,7 +65,7 @@ function storedDirectory(dataDir: string): string | null {
 /** Null: the directory cannot be used; the reason is printed. */
 async function pluginsWith(
   builtIn: PluginCatalogue,
-  from: { readonly directory: string; readonly url: URL } & Pick<CheckOptions, "print">,
+  from: { readonly directory: string; readonly url: URL; readonly print: (text: string) => void },
 ): Promise<PluginCatalogue | null> {
   try {
     const { plugins, view } = await withDirectory(builtIn, from);
@@ -79,20 +80,35 @@ async function pluginsWith(
 }
 
 interface CheckOptions {
-  readonly print: (text: string) => void;
+  readonly show: PrintResult;
   readonly plugins: PluginCatalogue;
 }
 
-async function checkFile(path: string, { print, plugins }: CheckOptions): Promise<number> {
-  const { problems, counts } = await checkDocument(await readFileSource(path), plugins);
-  for (const problem of problems) print(`${problem}\n`);
-  if (problems.length > 0) return 1;
-  const all = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
-  print(`${path} can be served: ${all.join(", ") || "nothing is in it"}\n`);
-  return 0;
+interface CheckResult {
+  readonly problems: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+  /** What was checked: `revision 3`. */
+  readonly what: string;
 }
 
-function findProblems(dataDir: string, { print, plugins }: CheckOptions): readonly string[] {
+async function checkFile(path: string, { show, plugins }: CheckOptions): Promise<number> {
+  const result = await checkDocument(await readFileSource(path), plugins);
+  return showResult({ ...result, what: path }, { show });
+}
+
+function showResult(
+  { problems, counts, what }: CheckResult,
+  { show }: Pick<CheckOptions, "show">,
+): number {
+  const all = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
+  const right = `${what} can be served: ${all.join(", ") || "nothing is in it"}`;
+  const lines = problems.length > 0 ? problems : [right];
+  show({ problems, counts }, lines.map((line) => `${line}\n`).join(""));
+  return problems.length === 0 ? 0 : 1;
+}
+
+function checkStored(dataDir: string, plugins: PluginCatalogue): CheckResult {
+  const refused = (problems: readonly string[]) => ({ problems, counts: {}, what: dataDir });
   try {
     const { config, revision } = inspectStore(dataDir);
     const context = {
@@ -106,15 +122,13 @@ function findProblems(dataDir: string, { print, plugins }: CheckOptions): readon
     const result = compile(config, null, context);
     if ("issues" in result) {
       const draft = new Draft(config, () => "");
-      return result.issues.map((issue) => describeProblem(issue, draft));
+      return refused(result.issues.map((issue) => describeProblem(issue, draft)));
     }
-    const counts = (["services", "targets", "routes", "listeners"] as const)
-      .map((name) => `${name} ${config[name].size}`)
-      .join(", ");
-    print(`revision ${revision} can be served: ${counts}\n`);
-    return [];
+    const names = ["services", "targets", "routes", "listeners"] as const;
+    const counts = Object.fromEntries(names.map((name) => [name, config[name].size]));
+    return { problems: [], counts, what: `revision ${revision}` };
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    return [error.message];
+    return refused([error.message]);
   }
 }

@@ -24,7 +24,7 @@ export const createCompletion = (commands: () => readonly Command[]): Command =>
     "fish:  sluice completion fish > ~/.config/fish/completions/sluice.fish",
   flags: [],
   run(argv, { env, print }) {
-    const { operand, rest } = takeOperand([], argv, names.join(", "));
+    const { operand, rest } = takeOperand([], argv, `name the shell: ${names.join(", ")}`);
     parseFlags([], rest, env);
     const write = Object.hasOwn(shells, operand) ? shells[operand] : undefined;
     if (write === undefined)

@@ -7,6 +7,7 @@ import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { parseJson } from "../api/json-body.ts";
+import { fileProblem } from "./file-problem.ts";
 import { parseDocument, typeOf } from "./document-file.ts";
 import { CommandError } from "./management-client.ts";
 
@@ -116,6 +117,6 @@ function readFile(path: string): string {
     return readRegular(path, MAX_BYTES).toString("utf8");
   } catch (error) {
     if (error instanceof TrustError) throw new CommandError(error.message, { cause: error });
-    throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
+    throw new CommandError(`${path}: ${fileProblem(error)}`, { cause: error });
   }
 }

@@ -4,6 +4,7 @@ import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:
 import { join, resolve } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../auth/recovery.ts";
+import { fileProblem } from "./file-problem.ts";
 import type { Replacement } from "./replacement.ts";
 import type { Log } from "../log.ts";
 import { createRandomText } from "../crypto/token.ts";
@@ -249,9 +250,8 @@ function readToken(dataDir: string): string {
   try {
     return readFileSync(tokenPathOf(dataDir), "utf8");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return "";
-    throw new StoreError(`${tokenPathOf(dataDir)}: ${message}`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    throw new StoreError(`${tokenPathOf(dataDir)}: ${fileProblem(error)}`, { cause: error });
   }
 }
 

@@ -4,6 +4,7 @@ import { type FirstAdmin, makeFirstAdmin } from "../auth/first-admin.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import { userInput } from "../model/user.ts";
+import { fileProblem } from "./file-problem.ts";
 import type { Flag, Flags } from "./flags.ts";
 import { StartError } from "./start-error.ts";
 import { UsageError } from "./usage-error.ts";
@@ -71,7 +72,6 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const { message } = error as Error;
-    throw new StartError(`--admin-password-file: ${path} cannot be read (${message})`);
+    throw new StartError(`--admin-password-file: ${path} cannot be read: ${fileProblem(error)}`);
   }
 }

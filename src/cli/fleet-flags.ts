@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import type { PostgresAddress } from "../fleet/postgres-connection.ts";
 import { privateNetworks } from "../control/admin-network.ts";
 import { compileCidrs } from "../net/cidr.ts";
+import { fileProblem } from "./file-problem.ts";
 import { type Flag, type Flags, parseAddress } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -118,7 +119,7 @@ export function textOf(flag: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new UsageError(`--${flag}: ${path} cannot be read (${(error as Error).message})`);
+    throw new UsageError(`--${flag}: ${path} cannot be read: ${fileProblem(error)}`);
   }
 }
 

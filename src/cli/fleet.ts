@@ -56,7 +56,11 @@ export const fleetCommand: Command = {
     "        the configuration of this data directory that of the fleet, --from store throws it away; the gateway must be stopped",
   flags,
   async run(argv, context) {
-    const { operand, rest } = takeOperand(flags, argv, "init, status, leave or adopt");
+    const { operand, rest } = takeOperand(
+      flags,
+      argv,
+      "name the action: init, status, leave or adopt",
+    );
     const action = actions[operand];
     if (action === undefined)
       throw new UsageError(

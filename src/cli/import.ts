@@ -8,6 +8,9 @@ import { importModes } from "../model/export-document.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { OutputOptions } from "../import/output.ts";
 import { suggestion } from "../model/suggestion.ts";
+import { outputFlag, resultPrinter } from "./output.ts";
+import { withProgress } from "./progress.ts";
+import { fileProblem } from "./file-problem.ts";
 import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
@@ -59,6 +62,7 @@ const flags: readonly Flag[] = [
   },
   forceFlag,
   passphraseFlag,
+  outputFlag,
 ];
 
 /** `plugins`: all plugins of the gateway. */
@@ -81,6 +85,7 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
         `--mode: must be merge or replace, not "${mode}"${suggestion(mode, ["merge", "replace"])}`,
       );
     const from = decodeSource(given.get("from"));
+    const show = resultPrinter(given, print);
     const sending = {
       mode,
       dryRun: given.has("dry-run"),
@@ -90,23 +95,28 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
     return reportingErrors(async () => {
       const call = managementClient(given, env);
       if (from === null) {
-        const { changes } = await sendDocument(call, readDocument(path), sending);
-        print(describeChanges(changes));
+        const file = readDocument(path);
+        const sent = sendDocument(call, file, sending);
+        const { changes } = await withProgress(`the gateway imports ${path}`, sent);
+        show({ changes }, describeChanges(changes));
         return 0;
       }
-      const { file, report } = await converted(from, path, {
+      const convert = converted(from, path, {
         plugins,
         agreesTerms: given.has("agree-acme-terms"),
         letsencrypt: given.get("letsencrypt") ?? null,
         env,
       });
+      const { file, report } = await withProgress(`${path} is converted`, convert);
       try {
-        const answer = await sendDocument(call, file, { ...sending, isConverted: true });
-        print(describeReport([...report, ...answer.report]));
-        print(describeChanges(answer.changes));
+        const sent = sendDocument(call, file, { ...sending, isConverted: true });
+        const answer = await withProgress(`the gateway imports ${path}`, sent);
+        const all = [...report, ...answer.report];
+        const text = `${describeReport(all)}${describeChanges(answer.changes)}`;
+        show({ report: all, changes: answer.changes }, text);
       } catch (error) {
         // What the file lacks may be the reason.
-        print(describeReport(report));
+        show({ report }, describeReport(report));
         throw error;
       }
       return 0;
@@ -150,7 +160,7 @@ async function converted(
   } catch (error) {
     const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
     if (!isExplained) throw error;
-    throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
+    throw new CommandError(`${path}: ${fileProblem(error)}`, { cause: error });
   }
 }
 

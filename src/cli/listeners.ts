@@ -1,6 +1,7 @@
 // The command `listeners`: lists and changes listeners without the management API; knows neither the configuration nor sockets.
 import type { ListenerChange, ListenerLine } from "../auth/recovery.ts";
 import { suggestion } from "../model/suggestion.ts";
+import { outputFlag, resultPrinter } from "./output.ts";
 import type { Command } from "./command.ts";
 import { type Flag, type Flags, formatAddress, parseFlags } from "./flags.ts";
 import { type OpenOffline, runLocally } from "./local-command.ts";
@@ -11,6 +12,7 @@ const flags: readonly Flag[] = [
   dataDirFlag,
   { name: "address", value: "ADDRESS", description: "For set: the IP address to listen on" },
   { name: "port", value: "PORT", description: "For set: the port to listen on" },
+  outputFlag,
 ];
 
 type Change = ListenerChange["change"];
@@ -40,12 +42,15 @@ export function createListenersCommand(openOffline: OpenOffline): Command {
     run(argv, { env, print }) {
       const at = argv.findIndex((word) => word.startsWith("--"));
       const [action = "list", name, ...more] = at === -1 ? argv : argv.slice(0, at);
-      const given = parseFlags(flags, at === -1 ? [] : argv.slice(at), env);
+      // Kubernetes sets SLUICE_PORT to a URL where a service has the name sluice.
+      const variables = { ...env, SLUICE_ADDRESS: undefined, SLUICE_PORT: undefined };
+      const given = parseFlags(flags, at === -1 ? [] : argv.slice(at), variables);
+      const show = resultPrinter(given, print);
       const change = changeOf(action, { name, given, more });
       return runLocally(openOffline, given, {
         call: () => Promise.resolve({ operation: "changeListener", input: change }),
         show: ({ listeners, revision }) => {
-          print(listeners.map(lineOf).join(""));
+          show({ listeners, revision }, listeners.map(lineOf).join(""));
           if (change.name !== null) process.stderr.write(`This is revision ${revision} now.\n`);
         },
       });

@@ -1,5 +1,6 @@
 // The client of the management API for commands; knows addresses and tokens, no endpoint.
 import { readFileSync } from "node:fs";
+import { fileProblem } from "./file-problem.ts";
 import type { Flag, Flags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -93,7 +94,8 @@ export function readText(path: string): string {
   try {
     return readFileSync(path === "-" ? "/dev/stdin" : path, "utf8");
   } catch (error) {
-    throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
+    const name = path === "-" ? "standard input" : path;
+    throw new CommandError(`${name}: ${fileProblem(error)}`, { cause: error });
   }
 }
 

@@ -3,7 +3,8 @@ import type { Flag } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
 /**
- * The operand, and the rest for parseFlags, which rejects unknown flags. `name` is the operand's name in messages: `EMAIL`.
+ * The operand, and the rest for parseFlags, which rejects unknown flags. `name` is the operand's name in messages, `EMAIL`, or a
+ * sentence that says what to name.
  */
 export function takeOperand(
   known: readonly Flag[],
@@ -11,7 +12,7 @@ export function takeOperand(
   name: string,
 ): { readonly operand: string; readonly rest: readonly string[] } {
   const { operand, rest } = takeOptionalOperand(known, argv);
-  if (operand === null) throw new UsageError(`${name} is missing`);
+  if (operand === null) throw new UsageError(/^[A-Z]+$/.test(name) ? `${name} is missing` : name);
   return { operand, rest };
 }
 

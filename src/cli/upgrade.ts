@@ -1,9 +1,10 @@
 // The command `upgrade`: replaces the running gateway of a data directory with a new process; knows no steps of it.
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
 import { StoreError } from "../store/error.ts";
 import { inspectFleet } from "../store/inspect.ts";
+import { withProgress } from "./progress.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { askGateway, GatewayGoneError } from "./control-socket.ts";
 import { type Flag, type Flags, parseFlags } from "./flags.ts";
@@ -71,7 +72,8 @@ export const upgradeCommand: Command = {
       drain_seconds: decodeSeconds("drain", given.get("drain"), DRAIN),
     };
     const handOver = async () => {
-      const answer = await askGateway(dataDir, "replace", input);
+      const asked = askGateway(dataDir, "replace", input);
+      const answer = await withProgress("the new process starts", asked);
       if (answer === null) throw new StoreError(`no gateway serves ${dataDir}`);
       print(`Process ${answer.pid} serves now, version ${answer.version}.\n`);
     };
@@ -121,7 +123,11 @@ function decodeProgram(path: string | undefined): string[] {
     return [program];
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`--executable: ${program} is not executable`);
+    throw new UsageError(
+      existsSync(program)
+        ? `--executable: ${program} is not executable`
+        : `--executable: ${program} does not exist: check the path`,
+    );
   }
 }
 

@@ -23,6 +23,8 @@ export interface BackupOptions {
   readonly target: string;
   /** Whether to replace an existing file. */
   readonly overwrite: boolean;
+  /** Called before each step but the first. Default: ignored. */
+  readonly onStep?: (what: string) => void;
 }
 
 export interface BackupReport {
@@ -34,7 +36,7 @@ export interface BackupReport {
 }
 
 /** Writes the file atomically, readable for its owner only. Throws a StoreError with the reason. */
-export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupReport {
+export function backUp({ dataDir, target, overwrite, onStep }: BackupOptions): BackupReport {
   const source = join(dataDir, DATABASE);
   if (!existsSync(source)) throw new StoreError(`there is no database at ${source}`);
   if (!overwrite && existsSync(target)) throw new StoreError(existsAlready(target));
@@ -44,7 +46,9 @@ export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupRep
     closeSync(openSync(unfinished, "wx", 0o600));
     try {
       copy(source, unfinished);
+      onStep?.("the copy is checked");
       const report = verify(unfinished);
+      onStep?.("the copy is written to the disk");
       sync(unfinished);
       publish(unfinished, target, overwrite);
       return report;

@@ -105,7 +105,11 @@ describe("the start is refused, and leaves nothing behind", () => {
   test.each([
     [["--admin-email", "ann"], 2, '--admin-email: must be an e-mail address, not "ann"'],
     [["--admin-password-file", missing], 2, "--admin-password-file needs --admin-email"],
-    [["--admin-email", EMAIL, "--admin-password-file", missing], 1, "cannot be read (ENOENT"],
+    [
+      ["--admin-email", EMAIL, "--admin-password-file", missing],
+      1,
+      "cannot be read: does not exist",
+    ],
   ])("with %j", async (words, code, says) => {
     const dataDir = join(directory(), "data");
     const result = await runCommand(["serve", "--data-dir", dataDir, ...words]);

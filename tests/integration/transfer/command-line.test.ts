@@ -107,7 +107,32 @@ describe("the commands", () => {
   });
 
   test.each([
-    { args: ["apply", "/nowhere.yaml"], code: 1, says: "/nowhere.yaml: ENOENT" },
+    ...["apply", "diff", "import", "check"].map((command) => ({
+      args: [command, "/nowhere.yaml"],
+      code: 1,
+      says: "/nowhere.yaml: does not exist: check the path",
+    })),
+    {
+      args: ["import", "--from", "kong", "/nowhere.yaml"],
+      code: 1,
+      says: "/nowhere.yaml: does not exist: check the path",
+    },
+    {
+      args: ["export", "--output", "/nowhere/file.yaml"],
+      code: 1,
+      says: "/nowhere/file.yaml: its directory does not exist: create it",
+    },
+    {
+      args: ["export", "--ca", "/nowhere.pem"],
+      code: 1,
+      says: "/nowhere.pem: does not exist: check the path",
+    },
+    {
+      args: ["export", "--secrets", "--passphrase-file", "/nowhere.txt"],
+      code: 1,
+      says: "/nowhere.txt: does not exist: check the path",
+    },
+    { args: ["import", "/"], code: 1, says: "/: is a directory: name a file in it" },
     {
       args: ["apply", "BROKEN"],
       code: 1,
@@ -124,6 +149,7 @@ describe("the commands", () => {
       says: "--mode: must be merge or replace",
     },
     { args: ["import"], code: 2, says: "FILE is missing" },
+    { args: ["apply", "BROKEN", "--output", "jsn"], code: 2, says: 'did you mean "json"?' },
     { args: ["export", "--format", "xml"], code: 2, says: "--format: must be yaml or json" },
     { args: ["export", "--secrets"], code: 1, says: "X-Passphrase: must be a passphrase" },
     {
@@ -154,6 +180,25 @@ describe("the commands", () => {
       1,
       'routes[1].name: route "shop" exists already (line 10, column 5)\n' +
         'routes[1].service_id: service "nowhere" does not exist (line 11, column 5)\n',
+    ]);
+  });
+
+  test("results are one JSON object on request", async () => {
+    const path = file("json.yaml", site);
+    const json = async (...args: string[]) =>
+      JSON.parse((await run([...args, "--output", "json"])).stdout);
+    expect(await json("diff", path)).toEqual({ changes: expect.any(Array) });
+    expect(await json("import", path, "--dry-run")).toEqual({ changes: expect.any(Array) });
+    const good = await runCommand(["check", path, "--output=json"]);
+    expect([good.code, JSON.parse(good.stdout)]).toEqual([
+      0,
+      { problems: [], counts: { services: 1, targets: 1, routes: 1 } },
+    ]);
+    const bad = file("bad.yaml", "format: 1\nrouts: []\n");
+    const wrong = await runCommand(["check", bad, "--output=json"]);
+    expect([wrong.code, JSON.parse(wrong.stdout)]).toEqual([
+      1,
+      { problems: [expect.stringContaining("routs: is not a known field")], counts: {} },
     ]);
   });
 
