@@ -14,7 +14,7 @@ import {
   type ForeignGroup,
   foreignSite,
 } from "./foreign-labels.ts";
-import { readLabels } from "./labels.ts";
+import { readLabels } from "../import/compose/own-labels.ts";
 import { ownSites } from "./own-labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
 import { keyOfContainer } from "./renames.ts";

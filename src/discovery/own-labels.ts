@@ -1,7 +1,7 @@
 // Containers with labels of Sluice as objects of the configuration, within the rules of discovery; sends no request.
 import type { Document } from "../control/body.ts";
 import { isAllowed, mayHave, noCertificate } from "./foreign-labels.ts";
-import type { LabelledSite, ReadLabels } from "./labels.ts";
+import type { LabelledSite, ReadLabels } from "../import/compose/own-labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
 import type { ContainerContext } from "./containers.ts";
 import type { ListedContainer } from "./docker-client.ts";

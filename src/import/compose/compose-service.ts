@@ -54,7 +54,9 @@ export function readService(name: string, service: Document): ComposeService {
     command: commandOf(service["command"]),
     labels,
     environment,
-    missing: missing.filter(({ key }) => /^(?:traefik\.|caddy)/i.test(key) || isOfProxy(key)),
+    missing: missing.filter(
+      ({ key }) => /^(?:traefik\.|sluice\.|caddy)/i.test(key) || isOfProxy(key),
+    ),
     address: isHost ? "127.0.0.1" : name,
     isPublished: isHost || ports.length > 0,
     targetPort: (usual) => (all.length === 0 ? usual : Math.min(...all)),

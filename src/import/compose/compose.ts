@@ -11,6 +11,7 @@ import { convertTraefik } from "../traefik/traefik.ts";
 import { type ComposeService, readService } from "./compose-service.ts";
 import { caddyLabelSites } from "./caddy-labels.ts";
 import { nginxProxySites } from "./nginx-proxy.ts";
+import { addOwnSites, hasOwnLabels } from "./own-sites.ts";
 import { sitesToDynamic } from "./site-routers.ts";
 
 /** Throws a 400 for another file. */
@@ -43,6 +44,10 @@ function convertServices(services: readonly ComposeService[], output: Output): v
   const documents: Document[] = [settings];
   const closed = new Map<string, string>();
   for (const service of services) {
+    if (hasOwnLabels(service)) {
+      if (addOwnSites(service, output)) reportTarget(service, output);
+      continue;
+    }
     const found = dynamicOf(service, isExposedByDefault, output);
     documents.push(...found.map(({ dynamic }) => dynamic));
     for (const one of found) for (const [name, why] of one.closed) closed.set(name, why);

@@ -20,6 +20,72 @@ async function made(services: object) {
 
 const user = "alice:$$2b$$05$$MhkTtlyhT7jGs040w89tq.moFGeyONR4LfL4X3wzJe7AffwYOLTo6";
 
+describe("labels of Sluice", () => {
+  const own = { "sluice.enable": "true", "sluice.host": "a.test, b.test" };
+
+  test("are what discovery reads", async () => {
+    const { document, routes, targets, report } = await made({
+      web: {
+        image: "x",
+        ports: ["8080:80"],
+        labels: {
+          ...own,
+          "sluice.path": "/app",
+          "sluice.strip_path": "true",
+          "sluice.health.path": "/up",
+          "sluice.plugin.cors.origins": "https://a.test",
+          "traefik.enable": "true",
+        },
+      },
+      two: {
+        image: "y",
+        labels: [
+          "sluice.enable=true",
+          "sluice.1.host=one.test",
+          "sluice.1.port=81",
+          "sluice.2.host=two.test",
+          "sluice.2.port=82",
+          "sluice.2.scheme=https",
+        ],
+      },
+    });
+    expect(routes).toMatchObject([
+      {
+        name: "web",
+        hosts: ["a.test", "b.test"],
+        paths: [{ type: "prefix", value: "/app" }],
+        strip_path: true,
+      },
+      { name: "two-1", hosts: ["one.test"] },
+      { name: "two-2", hosts: ["two.test"] },
+    ]);
+    expect(targets).toEqual(["127.0.0.1:8080", "two:81", "two:82"]);
+    expect(document.services).toMatchObject([
+      { name: "web", health: { active: { path: "/up" } } },
+      { name: "two-1", protocol: "http" },
+      { name: "two-2", protocol: "https", tls: { verify: false } },
+    ]);
+    expect(document.plugins).toMatchObject([{ name: "cors", service_id: document.services[0].id }]);
+    expect(report.filter(({ level }) => level === "omitted")).toEqual([]);
+  });
+
+  test.each([
+    [{ "sluice.host": "a.test" }, "sluice.enable is not true"],
+    [{ "sluice.enable": "true" }, "label sluice.host is missing"],
+    [{ ...own, "sluice.prt": "80" }, "label sluice.prt is not known"],
+    [{ ...own, "sluice.host": "${HOST}" }, "the value of ${HOST} is not in the file"],
+    [
+      { ...own, "sluice.plugin.basic-auth.users": "${USERS}" },
+      "the value of ${USERS} is not in the file",
+    ],
+    [own, "it exposes no port"],
+  ])("%j is not served, and the report says why", async (labels, why) => {
+    const { routes, report } = await made({ web: { image: "x", labels } });
+    expect(routes).toEqual([]);
+    expect(report.map(({ why: said }) => said).join()).toContain(why);
+  });
+});
+
 describe("labels of Traefik", () => {
   const rule = "traefik.http.routers.web.rule=Host(`${NAME:-web}.test`)";
 

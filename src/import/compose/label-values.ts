@@ -1,6 +1,6 @@
 // Values of labels, which are texts, as a JSON Schema wants them; knows no label.
 import type { TSchema } from "@sinclair/typebox";
-import { KIND, memberSchema } from "../model/schema-walk.ts";
+import { KIND, memberSchema } from "../../model/schema-walk.ts";
 
 const optionsOf = (schema: TSchema): readonly TSchema[] =>
   schema.anyOf === undefined ? [schema] : (schema.anyOf as TSchema[]).flatMap(optionsOf);

@@ -1,6 +1,6 @@
 // The labels of Sluice: `sluice.host`, `sluice.2.path`; knows no container.
-import type { Document } from "../control/body.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { Document } from "../../control/body.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { isSecretField, valueFor } from "./label-values.ts";
 import { storedNameOf } from "../model/host-name.ts";
 
