@@ -279,7 +279,7 @@ function createPlanes(parts: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     regexCheckerUrl: new URL("./regex-checker.ts", import.meta.url),
     rollout: createRollout(pool),
-    instanceId: store.fleetId() ?? store.instanceId,
+    instanceId: state.membership?.codec.fleetId ?? store.instanceId,
     ...inFleet(fleet),
     targetBoard: memory.targets,
     acme: {

@@ -19,9 +19,9 @@ export const workerKeys = (box: OpenedState["box"]) => ({
 });
 
 /** What all workers get. */
-export function workerStart({ store, box, stored }: OpenedState, options: ServeOptions) {
+export function workerStart({ membership, box, stored }: OpenedState, options: ServeOptions) {
   const { dnsServers, counters, dataDir, logDir, httpEngine } = options;
-  const cookieId = store.fleetId() ?? stored.instanceId;
+  const cookieId = membership?.codec.fleetId ?? stored.instanceId;
   return {
     instanceId: stored.instanceId,
     cookieId,

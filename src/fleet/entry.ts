@@ -54,13 +54,13 @@ export interface Entry extends EntryMark {
 
 /** Signs and verifies entries: who can write to the database must not be an admin of every gateway. */
 export class EntryCodec {
-  readonly #fleetId: string;
+  readonly fleetId: string;
   /** The newest first; entries from a position on are signed with it. */
   #keys: readonly { readonly from: number; readonly key: string }[];
 
   /** `key`: derived from the secret key that all nodes share. */
   constructor(fleetId: string, key: string) {
-    this.#fleetId = fleetId;
+    this.fleetId = fleetId;
     this.#keys = [{ from: 0, key }];
   }
 
@@ -148,7 +148,7 @@ export class EntryCodec {
   #sign(fields: readonly (string | number)[], body: Uint8Array, position: number): Buffer {
     const key = this.#keys.find(({ from }) => from <= position)?.key ?? "";
     // JSON, so that no two lists of fields give the same text.
-    const head = JSON.stringify([this.#fleetId, ...fields]);
+    const head = JSON.stringify([this.fleetId, ...fields]);
     return createHmac("sha256", key).update(head).update("\n").update(body).digest();
   }
 }

@@ -74,7 +74,8 @@ const READ_MS = 50;
  */
 export async function join(options: JoinOptions): Promise<Membership> {
   const { source, store } = options;
-  const known = store.fleetId();
+  // Without an entry it was to found the fleet, or to join it, and has done neither.
+  const known = store.mark() === null ? null : store.fleetId();
   const position = store.mark()?.position ?? 0;
   if (known !== null && position > 1 && !store.isEmpty()) {
     // It needs nothing of the database to start.
@@ -137,7 +138,8 @@ async function identify(
   const { source, box, id, node: name, presentMs, log } = options;
   await source.open(onAnswer);
   const { keyId } = box;
-  const identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
+  const identity =
+    known === null ? await foundedOrOwn(options) : await source.identify({ fleetId: known, keyId });
   if (known !== null && identity.fleetId !== known)
     throw new FleetError(
       "--store: this data directory belongs to another fleet; name that fleet's database, or start with an empty data directory",
@@ -145,6 +147,31 @@ async function identify(
   if (identity.keyId !== keyId) await requireRotation(identity, options);
   await source.admit({ id, name, presentMs, log });
   return identity;
+}
+
+/** The fleet of the database, or the one that this node founds: those that start at the same time wait for one of them. */
+async function foundedOrOwn(options: JoinOptions): ReturnType<PostgresSource["identify"]> {
+  const { source, id, box, log } = options;
+  const created = { fleetId: Bun.randomUUIDv7(), keyId: box.keyId };
+  for (let isWaiting = false; ; isWaiting = true) {
+    const founded = await source.founded();
+    if (founded !== null) return founded;
+    if (await source.claimFounding(id, FOUND_MS, created)) {
+      keepFounding(options);
+      return { ...created, rotation: null };
+    }
+    if (!isWaiting) log.info("another node is founding the fleet: this one waits for it");
+    await Bun.sleep(LOOK_MS);
+  }
+}
+
+/** Until the first entry, or the end of this process. */
+function keepFounding({ source, id, store }: JoinOptions): void {
+  const timer = setInterval(() => {
+    if (store.mark() === null) source.claimFounding(id, FOUND_MS, null).catch(() => undefined);
+    else clearInterval(timer);
+  }, FOUND_MS / 5);
+  timer.unref();
 }
 
 async function joinFirst(options: JoinOptions, known: string | null): Promise<Membership> {
@@ -170,13 +197,15 @@ async function joinFirst(options: JoinOptions, known: string | null): Promise<Me
   const mayFound = (store.mark()?.position ?? 1) === 1;
   const isFounder = mayFound && (await isToFound(options));
   if (!isFounder && (store.isEmpty() || store.mark() === null)) await enter(options, codec);
-  store.joinFleet(fleetId);
-  if (!isFounder) return { source, codec, found: null, joined };
+  if (!isFounder) {
+    store.joinFleet(fleetId);
+    return { source, codec, found: null, joined };
+  }
   return { source, codec, found: (founding) => found(founding, options, codec), joined };
 }
 
-/** How long a node has for its start and the first entry, before another one may write it. */
-const FOUND_MS = 30_000;
+/** A node that founds the fleet says so again within this time, or another one may. */
+const FOUND_MS = 5000;
 const LOOK_MS = 100;
 
 /** Whether this node is to write the first entry: nodes that start at the same time wait for one of them. */
@@ -185,7 +214,7 @@ async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
   for (;;) {
     // Without the entries, which may be large.
     if ((await source.after(Number.MAX_SAFE_INTEGER)).head > 0) return false;
-    if (await source.claimFounding(id, FOUND_MS)) return true;
+    if (await source.claimFounding(id, FOUND_MS, null)) return true;
     if (!isWaiting) log.info("another node is founding the fleet: this one waits for it");
     isWaiting = true;
     await Bun.sleep(LOOK_MS);
@@ -219,10 +248,13 @@ async function requireRotation(
   if (await isNewer(keyId, options)) return;
   const { source, store, box } = options;
   const position = store.mark()?.position ?? 0;
-  if (rotation === null || rotation.formerKeyId !== box.keyId)
+  if (rotation === null || rotation.formerKeyId !== box.keyId) {
+    const founding = await source.founding();
+    const how = founding === null ? "" : `, which was founded ${founding}`;
     throw new FleetError(
-      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file, and start those that were away while it was replaced with an empty data directory`,
+      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId})${how}; copy the secret.key of a node of that fleet, or its SLUICE_SECRET_KEY, to this one, and start with an empty data directory what was away while the key was replaced. If the fleet is to be founded anew, stop all its nodes and run \`drop schema sluice cascade\` in the database`,
     );
+  }
   // It was away, and gets the new key from the log.
   const isInLog = (await source.idAt(rotation.position)) !== null;
   if (position > 0 && position < rotation.position && isInLog) return;
@@ -298,7 +330,7 @@ function decoded(entry: Entry, codec: EntryCodec) {
 
 async function found(
   { revision, config, change, entry, facts }: Founding,
-  { source, store, node }: JoinOptions,
+  { source, store, node, id, box }: JoinOptions,
   codec: EntryCodec,
 ): Promise<EntryMark> {
   const free = [...config.listeners.values()].find(({ port }) => port === 0);
@@ -306,7 +338,12 @@ async function found(
     throw new FleetError(
       `--store: listener "${free.name}" needs a fixed port, not 0: all nodes of a fleet serve the same listeners`,
     );
+  const { fleetId } = codec;
+  const created = { fleetId, keyId: box.keyId };
+  const isOurs = await source.claimFounding(id, FOUND_MS, created);
+  if (!isOurs) throw new FleetError("--store: another node founds the fleet; start again");
   const mark = { position: 1, id: Bun.randomUUIDv7() };
+  store.joinFleet(fleetId);
   // First, so that a node that ends before it gets the answer knows its own entry.
   if (!store.isEmpty()) store.setMark(mark);
   const changed = { revision, ...entry, by: local, change, audit: [] };

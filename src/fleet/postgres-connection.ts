@@ -116,18 +116,55 @@ export class PostgresConnection {
     await this.ask((sql) => sql.begin((transaction) => migrate(transaction)));
   }
 
-  /** Whether the node may write the first entry: one at a time, until `ms` have passed. */
-  async claimFounding(id: string, ms: number): Promise<boolean> {
+  /**
+   * Whether the node may write the first entry: one at a time, until `ms` have passed since it has asked. The fleet is `created` then:
+   * what an earlier start that failed has left there founds nothing.
+   */
+  async claimFounding(id: string, ms: number, created: FleetIdentity | null): Promise<boolean> {
     const rows = await this.ask(
       (sql) => sql`
-        insert into sluice.meta as known (key, value)
-        values ('founder', ${id} || ' ' || extract(epoch from now()))
-        on conflict (key) do update set value = excluded.value
-        where split_part(known.value, ' ', 1) = ${id}
-          or split_part(known.value, ' ', 2)::float8 < extract(epoch from now()) - ${ms}::float8 / 1000
-        returning key`,
+        with claimed as (
+          insert into sluice.meta as known (key, value)
+          values ('founder', ${id} || ' ' || extract(epoch from now()))
+          on conflict (key) do update set value = excluded.value
+          where split_part(known.value, ' ', 1) = ${id}
+            or split_part(known.value, ' ', 2)::float8 < extract(epoch from now()) - ${ms}::float8 / 1000
+          returning key
+        ), identified as (
+          insert into sluice.meta as known (key, value)
+          select fresh.key, fresh.value
+          from (values ('fleet_id', ${created?.fleetId ?? ""}), ('key_id', ${created?.keyId ?? ""})) as fresh (key, value), claimed
+          where ${created !== null}::boolean and exists (select from sluice.head where position = 0)
+          on conflict (key) do update set value = excluded.value
+        )
+        select key from claimed`,
     );
     return rows.length === 1;
+  }
+
+  /** The fleet in this database; null: none was founded, at most a node is about to. */
+  async founded(): Promise<(FleetIdentity & { readonly rotation: FleetRotation | null }) | null> {
+    const [row] = await this.ask<{ isFounded: boolean }[]>(
+      (sql) => sql`
+        select exists (select from sluice.meta where key = 'fleet_id') and (
+          exists (select from sluice.head where position > 0)
+          or not exists (select from sluice.meta where key = 'founder')
+        ) as "isFounded"`,
+    );
+    return row?.isFounded === true ? await this.#identity() : null;
+  }
+
+  /** Who has founded the fleet, and when: completes "it was founded "; null: unknown. */
+  async founding(): Promise<string | null> {
+    const [row] = await this.ask<{ name: string | null; at: Date }[]>(
+      (sql) => sql`
+        select node.name, to_timestamp(split_part(value, ' ', 2)::float8) as at
+        from sluice.meta left join sluice.node on node.id = split_part(value, ' ', 1)
+        where key = 'founder'`,
+    );
+    if (row === undefined) return null;
+    const by = row.name === null ? "by a node that is gone" : `by node "${row.name}"`;
+    return `${by} at ${row.at.toISOString()}`;
   }
 
   /** For `ms` what a key stands for belongs to the holder; false: to another one, until its time has passed. 0 ends it. */
@@ -164,6 +201,10 @@ export class PostgresConnection {
         where not exists (select from sluice.meta where key = 'fleet_id')
         on conflict do nothing`,
     );
+    return await this.#identity();
+  }
+
+  async #identity(): Promise<FleetIdentity & { readonly rotation: FleetRotation | null }> {
     const rows = await this.ask<(typeof meta.$inferSelect)[]>(
       (sql) => sql`select key, value from sluice.meta`,
     );

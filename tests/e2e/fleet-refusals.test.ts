@@ -148,13 +148,51 @@ describe("a node does not start, and says what to do", () => {
       part(url);
       return refusal(newKey(), url.href);
     };
-    expect(await wrong((url) => (url.password = "another"))).toMatch(/password/);
-    expect(await wrong((url) => (url.username = "nobody"))).toMatch(/user/);
-    expect(await wrong((url) => (url.pathname = "/missing"))).toMatch(/no such database/);
+    expect(await wrong((url) => (url.password = "another"))).toContain(
+      'it refuses the password of user "sluice", or has no such user: check --store-password-file',
+    );
+    // The server does not tell it from a wrong password.
+    expect(await wrong((url) => (url.username = "nobody"))).toContain(
+      'it refuses the password of user "nobody", or has no such user',
+    );
+    expect(await wrong((url) => (url.pathname = "/missing"))).toContain(
+      'it has no such database as "missing": create it',
+    );
     expect(await wrong((url) => (url.port = "1"))).toMatch(/cannot be reached/);
     expect(await wrong((url) => (url.hostname = "no-such-host.invalid"))).toMatch(
       /cannot be reached/,
     );
+  });
+
+  test("with a user that a server without passwords does not have", async () => {
+    const { url } = track(await Postgres.create());
+    expect(await refusal(newKey(), url.replace("sluice@", "nobody@"))).toContain(
+      'it has no user "nobody": create it with createuser',
+    );
+  });
+
+  test("with another key, and hears who has founded the fleet and how to go on", async () => {
+    const fleet = track(await TestFleet.start(1));
+    const said = await refusal(newKey(), fleet.postgres.url);
+    expect(said).toMatch(/which was founded by node \\?"n1\\?" at 20/);
+    expect(said).toContain("copy the secret.key of a node of that fleet");
+    expect(said).toContain("drop schema sluice cascade");
+  });
+
+  test("and founds nothing then: a node with another key does", async () => {
+    const postgres = track(await Postgres.create());
+    const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    cleanups.push(() => taken.stop(true));
+    const dataDir = directory();
+    const said = await refusal(newKey(), postgres.url, {
+      dataDir,
+      args: ["--http", `127.0.0.1:${taken.port}`],
+    });
+    expect(said).toContain("in use");
+    expect(await refusal(newKey(), postgres.url, { name: "n1" })).toBe("it started");
+    // The directory is that of a gateway without a fleet.
+    const alone = track(await startGateway({ binary: executable, workers: 1, dataDir }));
+    expect(await alone.ok("GET", "/api/v1/nodes")).toEqual([]);
   });
 
   test("with a database that is too old", async () => {
