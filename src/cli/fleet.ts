@@ -30,6 +30,11 @@ const flags: readonly Flag[] = [
     choices: ["this-node", "store"],
     description: "For adopt: whose configuration is right",
   },
+  {
+    name: "node",
+    value: "NAME",
+    description: "For remove: the name or id of the node that is gone for good",
+  },
 ];
 
 interface Call extends CommandContext {
@@ -42,15 +47,17 @@ const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
   status,
   leave,
   adopt,
+  remove,
 };
 
 export const fleetCommand: Command = {
   name: "fleet",
   summary: "Prepare, inspect and repair a fleet of gateways with one configuration",
-  usage: "init|status|leave|adopt",
+  usage: "init|status|leave|adopt|remove",
   details:
     "init    creates the tables in the database of --store and says how to start the nodes\n" +
     "status  lists the nodes of the fleet\n" +
+    "remove  takes the node of --node out of the fleet, which is gone for good and has not left\n" +
     "leave   makes the data directory that of a gateway without a fleet; the gateway must be stopped\n" +
     "adopt   after the restore of an older backup of the database, or a failover that lost changes: --from this-node makes\n" +
     "        the configuration of this data directory that of the fleet, --from store throws it away; the gateway must be stopped",
@@ -59,12 +66,12 @@ export const fleetCommand: Command = {
     const { operand, rest } = takeOperand(
       flags,
       argv,
-      "name the action: init, status, leave or adopt",
+      "name the action: init, status, leave, adopt or remove",
     );
     const action = actions[operand];
     if (action === undefined)
       throw new UsageError(
-        `"${operand}" must be init, status, leave or adopt${suggestion(operand, Object.keys(actions))}`,
+        `"${operand}" must be init, status, leave, adopt or remove${suggestion(operand, Object.keys(actions))}`,
       );
     const given = parseFlags(flags, rest, context.env);
     const dataDir = resolve(given.get("data-dir") ?? "./data");
@@ -142,6 +149,25 @@ function table(rows: readonly (readonly string[])[]): string {
           .trimEnd()}\n`,
     )
     .join("");
+}
+
+async function remove({ given, print }: Call): Promise<void> {
+  const wanted = given.get("node");
+  if (wanted === undefined) throw new UsageError("remove needs --node NAME");
+  await withSource(given, async (source) => {
+    await source.open();
+    const nodes = await source.nodes();
+    const node = nodes.find(({ id }) => id === wanted) ?? nodes.find(({ name }) => name === wanted);
+    if (node === undefined)
+      throw new FleetError(
+        `the fleet has no node "${wanted}", only ${nodes.map(({ name }) => name).join(", ")}`,
+      );
+    if (!(await source.forgetAway(node.id, defaultTimes.away)))
+      throw new FleetError(`node "${node.name}" runs; stop it, and it leaves the fleet by itself`);
+    print(
+      `Node ${node.name} is gone, and another one may have its name. If its machine comes back, it is a node again:\nrun \`sluice fleet leave\` there before.\n`,
+    );
+  });
 }
 
 async function leave({ given, dataDir, print }: Call): Promise<void> {

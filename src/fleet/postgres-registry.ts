@@ -169,6 +169,8 @@ export class PostgresRegistry extends PostgresSpeaker implements LeaseSource {
           returning id
         ), ended as (
           delete from sluice.node_start where node in (select id from gone)
+        ), unloaded as (
+          delete from sluice.node_plugins where node in (select id from gone)
         )
         select id from gone`,
     );

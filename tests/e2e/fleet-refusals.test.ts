@@ -186,9 +186,9 @@ describe("a node does not start, and says what to do", () => {
     const dataDir = directory();
     const said = await refusal(newKey(), postgres.url, {
       dataDir,
-      args: ["--http", `127.0.0.1:${taken.port}`],
+      args: ["--admin", `127.0.0.1:${taken.port}`],
     });
-    expect(said).toContain("in use");
+    expect(said).toMatch(/in use/);
     expect(await refusal(newKey(), postgres.url, { name: "n1" })).toBe("it started");
     // The directory is that of a gateway without a fleet.
     const alone = track(await startGateway({ binary: executable, workers: 1, dataDir }));

@@ -150,6 +150,33 @@ test("a node is upgraded in place: the others wait for it once, and it has lost 
   expect((await create(second, "of the new process")).nodes).toBe("2/2");
 });
 
+test("a node that is gone for good is removed, and another machine takes its name", async () => {
+  const fleet = track(await TestFleet.start(2));
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  const remove = (name: string) =>
+    run(["fleet", "remove", "--store", fleet.postgres.url, "--node", name]);
+  const running = await remove("n2");
+  expect([running.code, running.stderr]).toEqual([
+    1,
+    'sluice: node "n2" runs; stop it, and it leaves the fleet by itself\n',
+  ]);
+  expect((await remove("n9")).stderr).toContain('has no node "n9", only n1, n2');
+  await second.kill9();
+  await eventually(async () => (await statesOn(first)).includes("n2 away"));
+  const removed = await remove("n2");
+  expect([removed.code, removed.stdout]).toEqual([0, expect.stringContaining("Node n2 is gone")]);
+  expect((await create(first, "alone")).nodes).toBe("1/1");
+  const rows = await fleet.query(
+    (sql) => sql`
+      select node from sluice.node_start union all select node from sluice.node_plugins union all
+      select node_id from sluice.lease`,
+  );
+  const [{ id }] = await first.ok("GET", "/api/v1/nodes");
+  expect([...new Set(rows.map(({ node }: { node: string }) => node))]).toEqual([id]);
+  await fleet.add({ name: "n2" });
+  expect((await create(first, "both")).nodes).toBe("2/2");
+});
+
 test("what a version adds to the database is there when the database was away at its start", async () => {
   const fleet = track(await TestFleet.start(1, { wired: true }));
   const [node] = fleet.nodes as [Gateway];
