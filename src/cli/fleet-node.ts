@@ -85,7 +85,8 @@ export function createNode(
   box.onReplaced(() => noteRotation({ source, store, box, log }));
   const meter = new FleetMeter();
   const tokenKey = () => box.derive("fleet node tokens");
-  const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey });
+  const keyPosition = async () => (await source.wholePosition()).key;
+  const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey, keyPosition });
   view.onNodeEvent(({ event, name: node, why }) =>
     log.info("a node of the fleet has changed its state", {
       node,

@@ -155,6 +155,8 @@ export interface FleetView {
   staleness(): Staleness;
   /** Throws a 409 that names the missing nodes when fewer are present. */
   requirePresent(requirement: NodeRequirement): Promise<void>;
+  /** Throws a 409 that names a node which may come back and does not have the present secret key yet: it could not read the next one. */
+  requireKeyOnAll(): Promise<void>;
   /** Forgets a node without a heartbeat; false: it has one. */
   forget(id: string): Promise<boolean>;
   /** Why load balancers should send no requests to this node; null: they may. */

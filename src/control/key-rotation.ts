@@ -59,6 +59,7 @@ export class KeyRotation {
     const { control, key, store } = this.#options;
     const { changes, audit, fleet } = control;
     if (fleet !== null && !force) await fleet.requirePresent("all");
+    await fleet?.requireKeyOnAll();
     const { key_id, former_key_id } = await changes.recordAlone(() => {
       const { keyId } = key.box;
       const fact = key.offer(new_key);

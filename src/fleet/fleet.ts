@@ -43,6 +43,8 @@ export interface FleetOptions {
   readonly lease: Pick<Lease, "isOurs">;
   /** Derived from the secret key, for tokens of nodes. */
   readonly tokenKey: () => string;
+  /** Position of the entry that brought the present secret key; 0: none did. */
+  readonly keyPosition: () => Promise<number>;
   /** Milliseconds after which a node that is away no longer limits what the others may write. */
   readonly absentMs: () => number;
 }
@@ -118,6 +120,20 @@ export class Fleet implements FleetView {
     this.requireConnected();
     const shortage = shortageOf(requirement, await this.nodes());
     if (shortage !== null) throw new ApiError(409, `${shortage}; nothing was changed`);
+  }
+
+  async requireKeyOnAll(): Promise<void> {
+    const { source, keyPosition, absentMs } = this.#options;
+    const position = await keyPosition();
+    const lacking = (await source.nodes()).filter(
+      ({ stored, seenMsAgo }) => stored < position && seenMsAgo <= absentMs(),
+    );
+    if (lacking.length === 0) return;
+    const names = lacking.map(({ name }) => name).join(", ");
+    throw new ApiError(
+      409,
+      `node ${names} does not have the present secret key yet, and could not follow to another one; start it, or forget it with DELETE /api/v1/nodes/{id}; nothing was changed`,
+    );
   }
 
   /** Throws an OlderNodes that names the nodes which could not read an entry: those that follow now, or may come back soon. */

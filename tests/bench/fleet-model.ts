@@ -269,6 +269,7 @@ export class SimulatedNode {
       follower: this.follower,
       tokenKey: () => "",
       absentMs: () => 0,
+      keyPosition: () => Promise.resolve(0),
     });
     this.#store = new FleetStore({
       ...shared,

@@ -165,6 +165,12 @@ test("a node that is away follows when it is back, and the log waits for it", as
     const log = await logOf(fleet);
     return log.whole === null ? null : log;
   });
+  // With another key after this one n3 could never come back.
+  const twice = await rotate(first, ["--force"]);
+  expect([twice.code, twice.stderr]).toEqual([
+    1,
+    expect.stringContaining("node n3 does not have the present secret key yet"),
+  ]);
   // What it needs stays, and what joins has the whole state.
   expect((await logOf(fleet)).first).toBe(1);
   expect(whole).toBeGreaterThan(1);

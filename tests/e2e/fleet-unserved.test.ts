@@ -45,6 +45,7 @@ async function startNode() {
     meter: new FleetMeter(),
     tokenKey: () => "",
     absentMs: () => 0,
+    keyPosition: () => Promise.resolve(0),
   });
   cleanups.push(() => follower.end({ isReplaced: false }));
   const { changes, fleetStore: store } = node;

@@ -75,7 +75,9 @@ class QuickNode {
       isDrained,
     });
     const meter = new FleetMeter();
-    const parts = { follower: this.follower, meter, isDrained, tokenKey: () => "", absentMs };
+    const keyPosition = () => Promise.resolve(0);
+    const given = { isDrained, tokenKey: () => "", absentMs, keyPosition };
+    const parts = { follower: this.follower, meter, ...given };
     new Fleet({ ...shared, ...parts });
     this.follower.onBeat(() => {
       this.beats++;
