@@ -2,7 +2,7 @@
 import type { Document } from "../../control/body.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { isSecretField, valueFor } from "./label-values.ts";
-import { storedNameOf } from "../model/host-name.ts";
+import { storedNameOf } from "../../model/host-name.ts";
 
 /** What the labels say about one site of a container. */
 export interface LabelledSite {
