@@ -215,8 +215,8 @@ describe("an unchanged object is still rejected when", () => {
 
   test("the service is gone", () => {
     expect(issuesOf({ ...before, services: new Map() }, before)).toEqual([
-      "400 targets/t service_id: service does not exist",
-      "400 routes/r service_id: service does not exist",
+      '400 targets/t service_id: service "web" does not exist',
+      '400 routes/r service_id: service "web" does not exist',
     ]);
   });
 
@@ -227,7 +227,7 @@ describe("an unchanged object is still rejected when", () => {
 
   test("the listener is gone", () => {
     expect(issuesOf({ ...before, listeners: new Map() }, before)).toEqual([
-      "400 routes/r listener_ids[0]: listener does not exist",
+      '400 routes/r listener_ids[0]: listener "l" does not exist',
     ]);
   });
 });

@@ -112,7 +112,7 @@ describe("TLS to targets", () => {
 
   test("a client certificate must exist", () => {
     expect(issuesWith({ client_certificate_id: "x" })).toEqual([
-      "400 tls.client_certificate_id: certificate does not exist",
+      '400 tls.client_certificate_id: certificate "x" does not exist',
     ]);
   });
 });
