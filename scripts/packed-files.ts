@@ -1,4 +1,4 @@
-// Large scripts of packages that the executable contains compressed, and how they are packed into dist/packed/.
+// Large files of packages that the executable contains compressed, and how they are packed into dist/packed/.
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
@@ -16,6 +16,12 @@ export const packedFiles = [
     path: "dist/browser/standalone.js",
   },
   { name: "recheck", form: "packed", package: "recheck", path: "lib/browser.js" },
+  {
+    name: "quickjs",
+    form: "packed",
+    package: "@jitl/quickjs-wasmfile-release-sync",
+    path: "dist/emscripten-module.wasm",
+  },
 ] as const;
 
 async function pack(): Promise<void> {

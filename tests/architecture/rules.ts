@@ -255,6 +255,7 @@ export const ASSET_RULES: readonly AssetRule[] = [
   { room: "api", path: /^(src\/ui|src\/api|dist\/ui)\//, reason: "the built pages" },
   { room: "api", path: /^dist\/packed\/reference\.js$/, reason: "the API reference" },
   { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },
+  { room: "plugins", path: /^dist\/packed\/quickjs\.js$/, reason: "the engine of scripts" },
   { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
   { room: "cli", path: /^package\.json$/, reason: "the version" },
   { room: "cli", path: /^src\/cli\/plugin-template\//, reason: "what new plugins begin with" },

@@ -30,12 +30,22 @@ const turnsFor = (ms: number) => FEWEST_TURNS + ms * TURNS_PER_MS;
 const START_TURNS = turnsFor(50);
 
 /** The compiled module; takes some 50 milliseconds, once. */
-const code = lazily(async () => {
-  const { default: path } = await import("@jitl/quickjs-wasmfile-release-sync/wasm", {
-    with: { type: "file" },
-  });
-  return await WebAssembly.compile(metered(await Bun.file(path).bytes()));
-});
+const code = lazily(async () => await WebAssembly.compile(metered(await wasm())));
+
+/** Not a literal in `import`, or the bundler would add the unpacked file to the executable as well. */
+const UNPACKED = "@jitl/quickjs-wasmfile-release-sync/wasm";
+
+/** Packed in the executable, as a file of the package in a checkout without a build. */
+async function wasm(): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    const { packed } = await import("../../../dist/packed/quickjs.js");
+    return new Uint8Array(Bun.zstdDecompressSync(packed));
+  } catch (error) {
+    const { code: reason } = error as { readonly code?: unknown };
+    if (reason !== "ERR_MODULE_NOT_FOUND") throw error;
+    return await Bun.file(Bun.resolveSync(UNPACKED, import.meta.dir)).bytes();
+  }
+}
 
 function lazily<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;

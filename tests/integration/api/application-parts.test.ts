@@ -247,7 +247,7 @@ describe("an existing object", () => {
       (await api.call("POST /applications", { body: body(name) })).body.error;
     const tail = "?adopt=1 adopts it";
     expect(await refusal("old")).toBe(`service "old" exists already; ${tail}`);
-    expect(await refusal("old2")).toBe(`route "old-route" serves Old2.test already; ${tail}`);
+    expect(await refusal("old2")).toBe(`route "old-route" serves old2.test already; ${tail}`);
     expect(await refusal("old3")).toBe(`certificate "old3 local" exists already; ${tail}`);
     expect(await refusal("old-route")).toBe(`route "old-route" exists already; ${tail}`);
   });

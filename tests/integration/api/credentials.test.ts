@@ -86,7 +86,10 @@ describe("credentials", () => {
     expect(now.headers.get("etag")).toBe(rotated.headers.get("etag"));
     expect((await rotate("")).body.previous_until).toBeNull();
     const wrong = await rotate("", { body: { overlap: 1 } });
-    expect([wrong.status, wrong.body.error]).toEqual([400, "overlap: is not a known field"]);
+    expect([wrong.status, wrong.body.error]).toEqual([
+      400,
+      'overlap: is not a known field; did you mean "overlap_seconds"?',
+    ]);
   });
 
   test("are the same after a restart", async () => {

@@ -114,15 +114,15 @@ routes: [{name: web, service_id: web, hosts: [a.test]}]
       );
       return targets.map(({ port, weight }) => `${port} ${weight}`);
     };
-    expect(await run(text, "merge")).toEqual(["80 1", "81 5"]);
+    expect(await run(text, "merge")).toEqual(["80 100", "81 5"]);
     const before = await gateway.ok("GET", "/api/v1/services/web/targets");
     // The list is whole, and what stays is the same target.
-    expect(await run(text.replace("port: 80", "port: 82"), "merge")).toEqual(["81 5", "82 1"]);
+    expect(await run(text.replace("port: 80", "port: 82"), "merge")).toEqual(["81 5", "82 100"]);
     const after = await gateway.ok("GET", "/api/v1/services/web/targets");
     expect(after[0].id).toBe(before[1].id);
     expect(await run(text.replace(/ targets: .*/, " targets: []"), "replace")).toEqual([]);
-    expect(await run(text, "replace")).toEqual(["80 1", "81 5"]);
-    expect(await run(text.replace(/\n +targets: .*/, ""), "merge")).toEqual(["80 1", "81 5"]);
+    expect(await run(text, "replace")).toEqual(["80 100", "81 5"]);
+    expect(await run(text.replace(/\n +targets: .*/, ""), "merge")).toEqual(["80 100", "81 5"]);
   } finally {
     await gateway.stop();
   }
