@@ -1,4 +1,9 @@
-// Says on standard error that a command is at work, when it takes long; knows no command.
+// Says on a terminal that a command is at work, when it takes long; knows no command.
+
+/** A script or a log gets what matters alone. */
+const write = (line: string) => {
+  if (process.stderr.isTTY) process.stderr.write(`sluice: ${line}\n`);
+};
 
 /** Before the first line, and between two of them. */
 const FIRST_MS = 2000;
@@ -9,7 +14,7 @@ export async function withProgress<T>(text: string, work: Promise<T>): Promise<T
   const start = performance.now();
   const say = () => {
     const seconds = Math.floor((performance.now() - start) / 1000);
-    process.stderr.write(`sluice: ${text}: ${seconds} s so far\n`);
+    write(`${text}: ${seconds} s so far`);
     timer = setTimeout(say, NEXT_MS);
   };
   let timer = setTimeout(say, FIRST_MS);
@@ -24,6 +29,6 @@ export async function withProgress<T>(text: string, work: Promise<T>): Promise<T
 export function stepsOf(): (text: string) => void {
   const start = performance.now();
   return (text) => {
-    if (performance.now() - start >= FIRST_MS) process.stderr.write(`sluice: ${text}\n`);
+    if (performance.now() - start >= FIRST_MS) write(text);
   };
 }

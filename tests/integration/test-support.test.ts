@@ -136,8 +136,8 @@ describe("the tests of this project", () => {
     const [, others] = /^ +scripts\/debian-packages\.sh (.+)$/m.exec(read(".ci/run"))!;
     const installed = `${words} ${others}`.split(" ");
     // Essential in Debian.
-    expect(packages.filter((name) => !["dpkg", "util-linux", ...installed].includes(name))).toEqual(
-      [],
-    );
+    expect(
+      packages.filter((name) => !["bsdutils", "dpkg", "util-linux", ...installed].includes(name)),
+    ).toEqual([]);
   });
 });

@@ -47,6 +47,7 @@ const PACKAGES = {
   python3: "python3",
   "redis-server": "redis-server",
   ruby: "ruby",
+  script: "bsdutils",
   skopeo: "skopeo",
   slapd: "slapd",
   slowhttptest: "slowhttptest",

@@ -104,7 +104,12 @@ test("the ETag and everything else is the same after a restart", async () => {
       ),
     );
     return await Promise.all(
-      answers.map(async (answer) => [answer.headers.get("etag"), await answer.json()]),
+      answers.map(async (answer) => {
+        const objects = [await answer.json()].flat();
+        // Stored a moment after the request, which may be after the first read.
+        for (const object of objects) delete object.last_used_at;
+        return [answer.headers.get("etag"), objects];
+      }),
     );
   };
   const before = await read();
