@@ -131,7 +131,7 @@ describe("a node does not start", () => {
     const { postgres, secret } = await startFleet(1);
     const args = ["--store", postgres.url, "--node-name", "n2"];
     expect(await refusal({ args, secret: newKey() })).toContain(
-      "give all nodes the same SLUICE_SECRET_KEY",
+      "copy the secret.key of a node of that fleet",
     );
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-fleet-"));
     cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
