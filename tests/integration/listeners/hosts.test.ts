@@ -208,7 +208,7 @@ describe("listeners that cannot share a port get 409 with the field", () => {
   });
 
   test.each([
-    [{ hosts: ["free.test", "TAKEN.test."] }, "hosts[1]: TAKEN.test. on"],
+    [{ hosts: ["free.test", "TAKEN.test."] }, "hosts[1]: taken.test. on"],
     [{ hosts: ["*.taken.test"] }, "hosts[0]: *.taken.test on"],
     [{ hosts: ["free.test"], address: "0.0.0.0" }, "port: 0.0.0.0 port"],
     [{ hosts: ["free.test"], http2: false }, "http2: must be as that of"],
