@@ -186,7 +186,7 @@ function bodyLengthOf(request: ClientRequest): number | null {
   return stream.hasBody ? -1 : null;
 }
 
-/** Request line, Host, header fields and framing. */
+/** Request line, Host, header fields and framing, in their usual case: small controllers compare names by bytes. */
 export function requestHead(
   request: ClientRequest,
   host: string,
@@ -198,11 +198,11 @@ export function requestHead(
     (request.isGrpc || edits !== null) && request.callsGrpc ? deadlineField(request) : "";
   const framing = length === null && method === "GET" ? "" : framingLine(method, length);
   // The target decides whether the client sends its body.
-  const expect = length !== null && stream.awaitsContinue ? "expect: 100-continue\r\n" : "";
+  const expect = length !== null && stream.awaitsContinue ? "Expect: 100-continue\r\n" : "";
   const trailers = length === -1 ? trailerLine(request) : "";
   const follows = connection === "keep" ? "" : connectionLines(connection);
   const more = grpc + framing + trailers + expect + follows;
-  const head = `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}`;
+  const head = `${method} ${request.upstreamTarget} HTTP/1.1\r\nHost: ${host}${request.upstreamFields}`;
   return more === "" ? `${head}\r\n` : `${head}${more}\r\n`;
 }
 
@@ -216,15 +216,15 @@ function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
 /** What follows the exchange. */
 const connectionLines = (connection: "close" | { readonly upgrade: string }): string =>
   connection === "close"
-    ? "connection: close\r\n"
-    : `connection: Upgrade\r\nupgrade: ${connection.upgrade}\r\n`;
+    ? "Connection: close\r\n"
+    : `Connection: Upgrade\r\nUpgrade: ${connection.upgrade}\r\n`;
 
 function framingLine(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {
     // RFC 9110 section 8.6: an explicit 0 for methods that usually have a body.
     return method === "POST" || method === "PUT" || method === "PATCH"
-      ? "content-length: 0\r\n"
+      ? "Content-Length: 0\r\n"
       : "";
   }
-  return bodyLength < 0 ? "transfer-encoding: chunked\r\n" : `content-length: ${bodyLength}\r\n`;
+  return bodyLength < 0 ? "Transfer-Encoding: chunked\r\n" : `Content-Length: ${bodyLength}\r\n`;
 }

@@ -50,8 +50,12 @@ describe.each(engines)("%s engine:", (engine) => {
     const last = origin.requests.at(-1)?.connection ?? 0;
     const canary = await scene.ask(reply("canary"));
     if (expected.isKept === false) await eventually(() => origin.connections[last]?.isClosed);
-    const received = origin.connections
-      .map((connection, at) => connection.received.slice(lengths[at] ?? 0))
+    const ofCanary = origin.requests.at(-1)?.connection;
+    const request = origin.connections
+      .map((connection, at) => {
+        const text = connection.received.slice(lengths[at] ?? 0);
+        return at === ofCanary ? text.slice(0, text.lastIndexOf("GET / HTTP/1.1\r\n")) : text;
+      })
       .join("");
     return {
       outcome: seen.outcome,
@@ -63,7 +67,7 @@ describe.each(engines)("%s engine:", (engine) => {
       isKept: origin.connections[last]?.isClosed === false,
       canary: canary.answers[0]?.body,
       response: seen.received,
-      request: received.slice(0, received.lastIndexOf("GET / HTTP/1.1\r\n")),
+      request,
     };
   }
 
@@ -126,21 +130,24 @@ describe.each(engines)("%s engine:", (engine) => {
   });
 
   test("9.3.1: a GET on a connection that the target has closed is sent again, a POST that reached it is not", async () => {
+    // The target of the others has sent surplus bytes, so that its connections are not used again at once.
+    const own = await startScriptedScene({ listener: { engine } });
     for (const [method, outcome] of [
       ["GET", "200"],
       ["POST", "502"],
     ] as const) {
-      await scene.ask(reply());
-      const before = scene.origin.requests.length;
+      await own.ask(reply());
+      const before = own.origin.requests.length;
       let isFirst = true;
-      const seen = await scene.ask((): Answer => {
+      const seen = await own.ask((): Answer => {
         const answer = isFirst ? "close" : reply();
         isFirst = false;
         return answer;
       }, `${method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n`);
       expect([method, seen.outcome]).toEqual([method, outcome]);
-      expect(scene.origin.requests.length - before).toBe(outcome === "200" ? 2 : 1);
+      expect(own.origin.requests.length - before).toBe(outcome === "200" ? 2 : 1);
     }
+    await own.stop();
   });
 
   test("9.5: a response that comes before the end of a request ends it", async () => {

@@ -137,20 +137,20 @@ const refusedByBun: readonly (Row & { readonly head: RegExp; readonly content?: 
   { ...row("an unknown method", replaced(":method", "FOO")), head: /^FOO \/a HTTP\/1\.1\r\n/ },
   {
     ...row("a GET with a declared body", [...GET, ["content-length", "3"]], { body: "abc" }),
-    head: /\r\ncontent-length: 3/,
+    head: /\r\nContent-Length: 3/,
     content: "abc",
   },
 ];
 
 const served: readonly (Row & { readonly head: RegExp; readonly content?: string })[] = [
-  { ...row("a plain GET", GET), head: /^GET \/a HTTP\/1\.1\r\nhost: h\r\n/ },
-  { ...row("a POST", POST, { body: "ab" }), head: /\r\ntransfer-encoding: chunked/, content: "ab" },
+  { ...row("a plain GET", GET), head: /^GET \/a HTTP\/1\.1\r\nHost: h\r\n/ },
+  { ...row("a POST", POST, { body: "ab" }), head: /\r\nTransfer-Encoding: chunked/, content: "ab" },
   {
     ...row("a POST with its length", [...POST, ["content-length", "2"]], { body: "ab" }),
-    head: /\r\ncontent-length: 2/,
+    head: /\r\nContent-Length: 2/,
     content: "ab",
   },
-  { ...row("a POST without body", POST), head: /\r\ncontent-length: 0/ },
+  { ...row("a POST without body", POST), head: /\r\nContent-Length: 0/ },
   { ...row("a POST with an empty body", POST, { body: "" }), head: /^POST \/a/ },
   {
     ...row("a body that looks like a request", POST, { body: SMUGGLED }),
@@ -169,7 +169,7 @@ const served: readonly (Row & { readonly head: RegExp; readonly content?: string
   },
   {
     ...row("host instead of authority", [...without(":authority"), ["host", "g"]]),
-    head: /\r\nhost: g/,
+    head: /\r\nHost: g/,
   },
   {
     ...row("te: trailers, which ends here", [...GET, ["te", "trailers"]]),

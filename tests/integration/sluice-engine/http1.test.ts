@@ -173,7 +173,7 @@ describe("Expect: 100-continue is the target's to decide", () => {
 
   test("its 100 reaches the client, and then the body the target", async () => {
     const { client, head, stop } = await begin((write) => write("HTTP/1.1 100 Continue\r\n\r\n"));
-    expect(head).toContain("\r\nexpect: 100-continue\r\n");
+    expect(head).toContain("\r\nExpect: 100-continue\r\n");
     expect(head).toEndWith("\r\n\r\n");
     await client.until("HTTP/1.1 100 Continue\r\n\r\n");
     client.write("hello");

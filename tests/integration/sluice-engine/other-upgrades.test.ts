@@ -39,7 +39,7 @@ describe("the request and the 101", () => {
     const { client, origin, head } = await scene.knock(request("GET", "Upgrade: tcp\r\n"));
     peers.push(client, origin);
     expect(head).toStartWith("GET /attach HTTP/1.1\r\n");
-    expect(head).toContain("connection: Upgrade\r\nupgrade: tcp\r\n");
+    expect(head).toContain("Connection: Upgrade\r\nUpgrade: tcp\r\n");
     origin.write(switching("tcp"));
     const answer = await client.head();
     expect(answer).toStartWith("HTTP/1.1 101 Switching Protocols\r\n");
@@ -148,7 +148,7 @@ describe("which are asked for", () => {
   test("only those of the route's upgrade_protocols, in any case", async () => {
     const docker = await startScene({ ...ENGINE, route: { upgrade_protocols: ["TCP"] } });
     const passed = await docker.knock(request("GET", "Upgrade: foo/2, tcp\r\n"));
-    expect(passed.head).toContain("upgrade: tcp\r\n");
+    expect(passed.head).toContain("Upgrade: tcp\r\n");
     // The target may not choose another one.
     passed.origin.write(switching("foo/2"));
     expect(await passed.client.head()).toStartWith("HTTP/1.1 502 ");

@@ -21,7 +21,7 @@ describe("the handshake to the target", () => {
     const { client, head } = await scene.knock(
       handshake("X-Forwarded-For: 6.6.6.6\r\nAuthorization: Bearer x\r\n", "/chat?room=1"),
     );
-    expect(head).toStartWith("GET /chat?room=1 HTTP/1.1\r\nhost: app.test\r\n");
+    expect(head).toStartWith("GET /chat?room=1 HTTP/1.1\r\nHost: app.test\r\n");
     expect(field(head, "connection")).toEqual(["Upgrade"]);
     expect(field(head, "upgrade")).toEqual(["websocket"]);
     expect(field(head, "sec-websocket-key")).toEqual([KEY]);
