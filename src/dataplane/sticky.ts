@@ -45,9 +45,10 @@ export class StickyTargets<T extends { readonly id: string }> {
  */
 export function addStickyCookie(fields: FieldList, cookie: string): void {
   fields.append("Set-Cookie", cookie);
-  const control = fields.get("cache-control") ?? "";
-  if (!/(^|[\s,])(private|no-store)([\s,]|$)/i.test(control))
-    fields.set("Cache-Control", control === "" ? "private" : `${control}, private`);
+  const control = fields.get("cache-control");
+  if (control === null) fields.append("Cache-Control", "private");
+  else if (!/(^|[\s,])(private|no-store)([\s,]|$)/i.test(control))
+    fields.set("Cache-Control", `${control}, private`);
 }
 
 function cookieFor(serviceId: string, targetId: string, key: string): string {

@@ -86,7 +86,9 @@ function fieldLines(
   ]);
   for (const [name, value] of Object.entries(health.active.headers))
     fields.set(name.toLowerCase(), value);
-  return [...fields].map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const lineOf = ([name, value]: [string, string]) =>
+    `${name === "host" ? "Host" : name}: ${value}\r\n`;
+  return [...fields].map(lineOf).join("");
 }
 
 /** Compiles `[204, "300-399"]`. */

@@ -44,7 +44,6 @@ export class ProxyTransaction
   #readDeadline = Number.POSITIVE_INFINITY;
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
-  /** The response head of the last attempt. */
   responseHead: ResponseHead | null = null;
   /** Null: no plugin has a response handler. */
   draft: ResponseDraft | null = null;
@@ -71,10 +70,11 @@ export class ProxyTransaction
       const total = route.timeouts?.request_timeout ?? this.service.service.request_timeout;
       if (total > 0) this.#totalDeadline = now + total;
     }
-    const isBuffered = this.buffersBody((error) =>
-      error === null ? this.#retry(0) : this.#abortWith(error),
-    );
-    if (!isBuffered) this.#attempt(now);
+    if (!this.buffersBody()) this.#attempt(now);
+  }
+
+  protected override bodyBuffered(error: ProxyError | null): void {
+    return error === null ? this.#retry(0) : this.#abortWith(error);
   }
 
   /** A method of its own: inlined, its closure would be allocated for each request. */
@@ -222,16 +222,17 @@ export class ProxyTransaction
     return this.draft === null ? this.responseHead.status : this.draft.status;
   }
 
+  #endAfter(response: Promise<void>): void {
+    response.catch((error) => this.#abortResponse(error)).finally(() => this.#end(this.#status));
+  }
+
   /** Responds with a complete body, and ends when plugins have transformed it. */
   #respondWhole(pieces: readonly Buffer[]): void {
     const head = this.responseHead;
     if (head === null) return;
     try {
       const pending = respondUpstream(this, head, pieces);
-      if (pending !== null) {
-        pending.catch((error) => this.#abortResponse(error)).finally(() => this.#end(this.#status));
-        return;
-      }
+      if (pending !== null) return this.#endAfter(pending);
     } catch (error) {
       this.#abortResponse(error);
     }

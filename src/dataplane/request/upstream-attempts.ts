@@ -138,21 +138,28 @@ export class UpstreamAttempts implements PickRequest {
 
   /**
    * Reads the body before the first attempt where the route says so: targets that need its length get it, and it can be sent
-   * again. False: it does not, and `done` is not called.
+   * again. False: it does not, and `bodyBuffered` is not called.
    */
-  protected buffersBody(done: (error: ProxyError | null) => void): boolean {
-    const { body, request, route, grpc } = this;
+  protected buffersBody(): boolean {
+    const { body, grpc, route } = this;
     if (body === null || grpc !== null || route.route.request_buffering !== "on") return false;
+    this.#bufferBody(body);
+    return true;
+  }
+
+  #bufferBody(body: RequestBody): void {
+    const { request } = this;
     this.#buffer = request.worker.requestBuffers.create();
     this.#isReading = true;
     body.store(this.#buffer, (error) => {
       this.#isReading = false;
       request.upstreamBodyLength = body.bytes === 0 ? null : body.bytes;
       if (body.bytes === 0) this.body = null;
-      done(error);
+      this.bodyBuffered(error);
     });
-    return true;
   }
+
+  protected bodyBuffered(_error: ProxyError | null): void {}
 
   protected freeBody(): void {
     this.#buffer?.free();

@@ -16,7 +16,7 @@ export class RequestSyntaxError extends Error {}
 const invalidField = () => new RequestSyntaxError("a request header field is not valid");
 
 const VERSION = " HTTP/1.1";
-const HOST = "host: ";
+const HOST = "Host: ";
 const METHOD = literal(":method");
 const SCHEME = literal(":scheme");
 const AUTHORITY = literal(":authority");

@@ -222,27 +222,27 @@ describe.concurrent("the request of a check", () => {
     {
       why: "is as plain as possible",
       head: (port) =>
-        `GET / HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close`,
+        `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close`,
     },
     {
       why: "has the method, the path and the headers of its own, and not the service's path",
       active: { method: "POST", path: "/up?a=1", headers: { "User-Agent": "me", "X-Key": "1" } },
       rest: { path: "/app" },
       head: (port) =>
-        `POST /up?a=1 HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nuser-agent: me\r\naccept: */*\r\nx-key: 1\r\ncontent-length: 0\r\nconnection: close`,
+        `POST /up?a=1 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nuser-agent: me\r\naccept: */*\r\nx-key: 1\r\ncontent-length: 0\r\nconnection: close`,
     },
     {
       why: "has the Host that the service sends upstream",
       rest: { host_header: "app.example" },
       head: () =>
-        "GET / HTTP/1.1\r\nhost: app.example\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close",
+        "GET / HTTP/1.1\r\nHost: app.example\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close",
     },
     {
       why: "has the Host among its headers before that",
       active: { headers: { Host: "check.example" } },
       rest: { host_header: "app.example" },
       head: () =>
-        "GET / HTTP/1.1\r\nhost: check.example\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close",
+        "GET / HTTP/1.1\r\nHost: check.example\r\nuser-agent: sluice-health-check\r\naccept: */*\r\nconnection: close",
     },
   ];
   test.each(cases)("$why", async ({ active, rest, head }) => {

@@ -100,7 +100,7 @@ describe.each(engines)("%s engine:", (engine) => {
         const isPassed = engine === "sluice" && isDropped;
         for (const received of scene.origin.received)
           if (isPassed) expect(received).toContain(`\r\n0\r\n${trailer}\r\n\r\n`);
-          else expect(received).not.toContain(trailer);
+          else expect(received.slice(received.indexOf("\r\n\r\n"))).not.toContain(trailer);
         // Bun hands the body over as complete before it looks at the trailers: the origin may have processed it.
         expect(seen.executed.every(({ body }) => body === "ab")).toBe(true);
       },

@@ -109,7 +109,7 @@ export class RecordedExchange implements ExchangeOwner {
   requestHead(): string {
     const { method = "GET", target = "/", fields = "", source } = this.#sketch;
     const framing = source === undefined ? "" : "transfer-encoding: chunked\r\n";
-    return `${method} ${target} HTTP/1.1\r\nhost: own.test\r\n${fields}${framing}\r\n`;
+    return `${method} ${target} HTTP/1.1\r\nHost: own.test\r\n${fields}${framing}\r\n`;
   }
 
   onHead(head: ResponseHead): void {
