@@ -21,6 +21,12 @@ describe.each(engines)("%s engine:", (engine) => {
   });
   afterAll(() => Promise.all([scene.stop(), streaming.stop(), strict.stop()]));
 
+  /** Targets that have sent no surplus bytes yet: later their connections rest before they are used again. */
+  const replaceTargets = async () => {
+    await Promise.all([scene.stop(), streaming.stop()]);
+    ({ scene, streaming } = await startScriptedScenes(engine));
+  };
+
   const OK = "HTTP/1.1 200 OK\r\n";
   const HEAD = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -192,6 +198,8 @@ describe.each(engines)("%s engine:", (engine) => {
   });
 
   describe("the head's size at its limit", () => {
+    beforeAll(replaceTargets);
+
     const headOf = (bytes: number) => {
       const rest = `${OK}Content-Length: 2\r\nX: \r\n\r\n`;
       return `${OK}Content-Length: 2\r\nX: ${"x".repeat(bytes - rest.length)}\r\n\r\n`;
@@ -219,6 +227,8 @@ describe.each(engines)("%s engine:", (engine) => {
   });
 
   describe("well-formed responses pass, and the connection is reused when possible", () => {
+    beforeAll(replaceTargets);
+
     const rows: [answer: string, body: string, connections: number, why: string][] = [
       [`${OK}Content-Length: 2\r\n\r\nok`, "ok", 0, "a length"],
       [
