@@ -15,6 +15,7 @@ import { basename, join } from "node:path";
 import { cleanupsOf } from "../support/cleanups.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs, pathOf } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
 
 const cleanups = cleanupsOf(afterEach);
 
@@ -201,18 +202,22 @@ needs("mount").test(
   30_000,
 );
 
-test("a start fails with port and program when another program has the port, and works once it is free", async () => {
+test("a start names port and program when another program has the port, and serves it once it is free", async () => {
   const dataDir = directory();
   const gateway = await gatewayIn(dataDir);
   await publish(gateway);
   const { httpPort } = gateway;
   await gateway.stop();
   const thief = Bun.listen({ hostname: "127.0.0.1", port: httpPort, socket: { data() {} } });
-  const said = await refusal(dataDir);
-  expect(said).toContain(String(httpPort));
-  expect(said).toContain(`(pid ${process.pid})`);
-  thief.stop(true);
   await gateway.start();
+  expect(gateway.stderr).toContain(`(pid ${process.pid})`);
+  const ready = await gateway.api("GET", "/readyz");
+  expect([ready.status, await ready.text()]).toEqual([
+    503,
+    expect.stringContaining(`does not listen on port ${httpPort}`),
+  ]);
+  thief.stop(true);
+  await eventually(async () => (await gateway.api("GET", "/readyz")).status === 200);
   expect(await page(gateway)).toBe("here");
 });
 
