@@ -25,8 +25,10 @@ const holdTcp = (port: number) =>
 /** A stopped gateway with a route that responds, one for each engine. */
 async function stoppedGateway(engine = "sluice", change: (gateway: Gateway) => unknown = () => {}) {
   const gateway = await startGateway({ dataDir: newDirectory() });
-  await gateway.ok("PATCH", "/api/v1/listeners/http", { engine });
-  await gateway.ok("PATCH", "/api/v1/listeners/https", { engine });
+  // The first one is the default, so that no revision is made for it.
+  if (engine === "bun")
+    for (const name of ["http", "https"])
+      await gateway.ok("PATCH", `/api/v1/listeners/${name}`, { engine, max_header_bytes: null });
   await change(gateway);
   await gateway.stop();
   return gateway;
@@ -137,7 +139,7 @@ describe("other places that cannot be bound", () => {
       "--data-dir",
       gateway.dataDir,
     ];
-    expect((await runCommand(set)).stderr).toBe("This is revision 4 now.\n");
+    expect((await runCommand(set)).stderr).toBe("This is revision 2 now.\n");
     try {
       await gateway.start();
       expect((await readiness(gateway)).text).toContain(
