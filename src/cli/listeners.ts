@@ -29,7 +29,7 @@ export function createListenersCommand(openOffline: OpenOffline): Command {
   return {
     name: "listeners",
     summary: "List and change listeners, also while the gateway is stopped",
-    usage: "[list] | set NAME | enable NAME | disable NAME | delete NAME",
+    usage: "[list] | set|enable|disable|delete NAME",
     details:
       "list     shows each listener with its address, and whether the gateway listens there\n" +
       "set      changes --address, --port, or both\n" +
