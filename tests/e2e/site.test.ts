@@ -294,7 +294,13 @@ test("requests on a reused connection are independent of earlier ones", async ()
   client.close();
 });
 
-test("a request sent before the last response closes the connection, as Bun does", async () => {
-  const request = "GET /docs/ HTTP/1.1\r\nHost: site.test\r\n\r\n";
-  expect(await sendRaw(request + request, { port: gateway.httpPort })).toBe("");
+test("requests sent before the last response are answered in their order", async () => {
+  const request = (path: string, more = "") =>
+    `GET ${path} HTTP/1.1\r\nHost: site.test\r\n${more}\r\n`;
+  const sent = request("/docs/") + request("/nothing-here", "Connection: close\r\n");
+  const answers = await sendRaw(sent, { port: gateway.httpPort });
+  expect([...answers.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status)).toEqual([
+    "200",
+    "404",
+  ]);
 });
