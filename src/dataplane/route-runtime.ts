@@ -15,6 +15,8 @@ export interface RouteRuntime {
   readonly prefixes: readonly string[];
   /** Replaces the prefix; null: the prefix is stripped. */
   readonly replacement: string | null;
+  /** Whether targets are told of the prefix that is stripped. */
+  readonly namesPrefix: boolean;
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
   /** Null: only the service's timeouts apply. */
   readonly timeouts: Route["timeouts"] | null;
@@ -57,6 +59,7 @@ export function routeRuntime(route: Route): RouteRuntime {
     series: null,
     prefixes: usesPrefix ? prefixes.sort((a, b) => b.length - a.length) : [],
     replacement: route.prefix_rewrite,
+    namesPrefix: usesPrefix && route.prefix_rewrite === null && prefixes.length > 0,
     rewrite:
       route.path_rewrite === null
         ? null

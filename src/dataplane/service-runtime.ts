@@ -20,7 +20,7 @@ import { Http1Transport } from "./upstream/exchange.ts";
 import { StickyTargets } from "./sticky.ts";
 import { Http2Transport } from "./upstream/http2-exchange.ts";
 import { SessionPool } from "./upstream/http2-pool.ts";
-import { HeadCache } from "./upstream/head-cache.ts";
+import { HeadCache } from "./upstream/response-head.ts";
 import { parseLenientHead, parseResponseHead } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 import type { ExchangeTimeouts, UpstreamTransport } from "./upstream/transport.ts";

@@ -1,7 +1,6 @@
 // Reading a Cookie field; knows nothing of sessions or of writing cookies.
+import { isBlank, valueBetween } from "./whitespace.ts";
 
-const SPACE = 32;
-const TAB = 9;
 const QUOTE = 34;
 
 /**
@@ -48,18 +47,14 @@ export interface CookiePair {
 export function cookiePairs(header: string): CookiePair[] {
   const pairs: CookiePair[] = [];
   for (const part of header.split(";")) {
-    const text = unblanked(part, 0, part.length);
+    const text = valueBetween(part, 0, part.length);
     if (text === "") continue;
     const sign = text.indexOf("=");
-    const name = sign < 0 ? "" : unblanked(text, 0, sign);
+    const name = sign < 0 ? "" : valueBetween(text, 0, sign);
     const value = sign < 0 ? text : unquoted(text, sign + 1, text.length);
     pairs.push({ text, name, value });
   }
   return pairs;
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB;
 }
 
 function skipBlank(text: string, from: number, end: number): number {
@@ -68,15 +63,8 @@ function skipBlank(text: string, from: number, end: number): number {
   return at;
 }
 
-function unblanked(text: string, from: number, to: number): string {
-  const start = skipBlank(text, from, to);
-  let end = to;
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
-  return text.slice(start, end);
-}
-
 function unquoted(text: string, from: number, to: number): string {
-  const value = unblanked(text, from, to);
+  const value = valueBetween(text, from, to);
   const last = value.length - 1;
   const isQuoted = last > 0 && value.charCodeAt(0) === QUOTE && value.charCodeAt(last) === QUOTE;
   return isQuoted ? value.slice(1, last) : value;

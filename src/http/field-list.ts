@@ -62,6 +62,12 @@ export class FieldList {
     return this.#names.some((known) => isSame(known, name));
   }
 
+  /** Whether it is there, and not empty. */
+  hasValue(name: string): boolean {
+    if (this.#headers !== null) return (this.#headers.get(name) ?? "") !== "";
+    return this.#names.some((known, at) => isSame(known, name) && this.#values[at] !== "");
+  }
+
   /** In the place of the first field of this name. */
   set(name: string, value: string): void {
     if (this.#headers !== null) {

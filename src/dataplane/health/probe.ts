@@ -13,7 +13,7 @@ import type { ExchangeOwner, ExchangeSubject, UpstreamExchange } from "../upstre
 import { GrpcCheckResponse } from "./grpc-check.ts";
 import type { ResponseHead } from "../upstream/response-head.ts";
 import { parseLenientHead, parseResponseHead } from "../upstream/response-parser.ts";
-import { HeadCache } from "../upstream/head-cache.ts";
+import { HeadCache } from "../upstream/response-head.ts";
 
 /** The request of a check and the response it expects. */
 export interface ProbeSpec {

@@ -70,7 +70,7 @@ export class ProxyTransaction
       const total = route.timeouts?.request_timeout ?? this.service.service.request_timeout;
       if (total > 0) this.#totalDeadline = now + total;
     }
-    if (!this.buffersBody()) this.#attempt(now);
+    if (this.body === null || !this.buffersBody(this.body)) this.#attempt(now);
   }
 
   protected override bodyBuffered(error: ProxyError | null): void {
@@ -386,14 +386,13 @@ export class ProxyTransaction
     this.#mode = "done";
     if (this.#pause !== null) clearTimeout(this.#pause);
     this.endAttempts();
-    this.freeBody();
     if (this.#reserved > 0) this.#stopBuffering();
     this.#pieces = null;
     const { request } = this;
     request.worker.inFlight.remove(this);
     if (this.#hasSuspendedIdleTimeout)
       request.stream.restoreIdleTimeout(request.listener.idleTimeout);
-    if (this.body !== null) request.bytesIn = this.body.bytes;
+    if (this.body !== null) this.endBody(this.body);
   }
 }
 

@@ -140,9 +140,8 @@ export class UpstreamAttempts implements PickRequest {
    * Reads the body before the first attempt where the route says so: targets that need its length get it, and it can be sent
    * again. False: it does not, and `bodyBuffered` is not called.
    */
-  protected buffersBody(): boolean {
-    const { body, grpc, route } = this;
-    if (body === null || grpc !== null || route.route.request_buffering !== "on") return false;
+  protected buffersBody(body: RequestBody): boolean {
+    if (this.grpc !== null || this.route.route.request_buffering !== "on") return false;
     this.#bufferBody(body);
     return true;
   }
@@ -154,14 +153,21 @@ export class UpstreamAttempts implements PickRequest {
     body.store(this.#buffer, (error) => {
       this.#isReading = false;
       request.upstreamBodyLength = body.bytes === 0 ? null : body.bytes;
-      if (body.bytes === 0) this.body = null;
+      if (body.bytes === 0) this.#dropBody();
       this.bodyBuffered(error);
     });
   }
 
   protected bodyBuffered(_error: ProxyError | null): void {}
 
-  protected freeBody(): void {
+  /** An empty body needs no file, and is none. */
+  #dropBody(): void {
+    this.#buffer?.free();
+    this.body = null;
+  }
+
+  protected endBody(body: RequestBody): void {
+    this.request.bytesIn = body.bytes;
     this.#buffer?.free();
   }
 

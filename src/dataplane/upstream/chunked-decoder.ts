@@ -3,7 +3,7 @@ import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { partOf } from "../buffer-release.ts";
 import type { FieldPairs } from "../../http/fields.ts";
-import { valueBetween } from "./response-head.ts";
+import { valueBetween } from "../../http/whitespace.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 
 const CR = 13;

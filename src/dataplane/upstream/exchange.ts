@@ -4,10 +4,8 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
-import type { HeadCache } from "./head-cache.ts";
 import { lenientHeadEnd } from "./lenient-head.ts";
-import { listOf } from "./response-head.ts";
-import type { ResponseHead } from "./response-head.ts";
+import { type HeadCache, listOf, type ResponseHead } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ConnectionPool } from "./pool.ts";
 import type {
@@ -183,10 +181,13 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     }
     let size = end < 0 ? 0 : end + 4;
     const isHead = upstreamMethod === "HEAD";
-    let head =
-      size === 0 || size > maxHeadBytes
-        ? null
-        : heads.readStrict(size === text.length ? text : text.slice(0, size), isHead);
+    let head: ResponseHead | null = null;
+    if (size > 0 && size <= maxHeadBytes)
+      try {
+        head = heads.read(size === text.length ? text : text.slice(0, size), isHead);
+      } catch (error) {
+        if (!heads.isLenient || !(error instanceof ResponseSyntaxError)) throw error;
+      }
     if (head === null) {
       size = lenientHeadEnd(text);
       if (size > maxHeadBytes || (size === 0 && text.length > maxHeadBytes)) {
@@ -302,13 +303,14 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     if (this.#isPaused) connection.resume();
     connection.handler = null;
     if (!mayKeep) return connection.destroy();
-    this.#schedule(this.#head);
+    const head = this.#head;
+    if (head !== null && (head.announcesBody || head.keepAliveMs > 0)) this.#schedule(head);
+    else connection.endsAt = Infinity;
     connection.owner.release(connection, this.#now);
   }
 
   /** When the connection may serve the next request, and until when. */
-  #schedule(head: ResponseHead | null): void {
-    if (head === null) return;
+  #schedule(head: ResponseHead): void {
     if (head.announcesBody) this.#connection.rest();
     // It might close in the moment of the next request, and that one be lost: so well before that.
     const { keepAliveMs: ms } = head;

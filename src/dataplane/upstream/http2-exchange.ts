@@ -8,7 +8,7 @@ import type { UpstreamSession } from "./http2-session.ts";
 import type { UpstreamStream } from "./http2-stream.ts";
 import type { SessionEnd, SessionUser } from "./http2-user.ts";
 import type { BodySink, RequestBody } from "./request-body.ts";
-import type { HeadCache } from "./head-cache.ts";
+import type { HeadCache } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 import type { ExchangeOwner, UpstreamExchange, UpstreamTransport } from "./transport.ts";

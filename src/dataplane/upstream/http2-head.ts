@@ -4,7 +4,7 @@ import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { FieldWriter, literal, type WrittenName } from "../http2/field-writer.ts";
 import { CODE, ConnectionError } from "../http2/frames.ts";
-import type { HeadCache } from "./head-cache.ts";
+import type { HeadCache } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
 

@@ -1,5 +1,5 @@
 // Heads that devices send and RFC 9112 lets a recipient read: rewritten as a strict parser expects them; knows no field.
-import { valueBetween } from "./response-head.ts";
+import { valueBetween } from "../../http/whitespace.ts";
 
 /** The first empty line behind others. */
 const EMPTY_LINE = /\n\r*\n/g;

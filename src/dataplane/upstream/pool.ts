@@ -14,6 +14,8 @@ export interface PoolOptions {
 /** Connections beyond `size` are closed after being idle for this long. */
 const SURPLUS_MS = 1000;
 
+const NO_CONNECTIONS: UpstreamConnection[] = [];
+
 /** More than a tick of the clock of `idleSince`. */
 const LOOK_AFTER_MS = 200;
 
@@ -46,15 +48,7 @@ export class ConnectionPool implements ConnectionOwner {
   /** A connection for one request: an idle one if there is one, unless `fresh`. */
   acquire(fresh = false): UpstreamConnection {
     if (this.endpoint.addresses.version !== this.#version) this.#closeGone();
-    const idle = fresh ? null : this.#takeIdle();
-    if (idle !== null) return idle;
-    const connection = new UpstreamConnection(this.endpoint, this);
-    this.#all.add(connection);
-    return connection;
-  }
-
-  #takeIdle(): UpstreamConnection | null {
-    const idle = this.#idle;
+    const idle = fresh ? NO_CONNECTIONS : this.#idle;
     const now = idle.length === 0 ? 0 : performance.now();
     for (let at = idle.length - 1; at >= 0; at--) {
       const connection = idle[at];
@@ -62,10 +56,14 @@ export class ConnectionPool implements ConnectionOwner {
       // Without a list of what was removed, which nearly every request would make.
       if (at === idle.length - 1) idle.pop();
       else idle.splice(at, 1);
-      if (isLive(connection, now)) return connection;
+      // Asking the system costs as much as a read: only after a pause, in which the target may have closed it.
+      const mayBeClosed = now - connection.idleSince > LOOK_AFTER_MS;
+      if (connection.endsAt > now && !(mayBeClosed && connection.hasInput)) return connection;
       connection.destroy();
     }
-    return null;
+    const connection = new UpstreamConnection(this.endpoint, this);
+    this.#all.add(connection);
+    return connection;
   }
 
   /** Sets the options of a new version of the service. */
@@ -133,7 +131,3 @@ export class ConnectionPool implements ConnectionOwner {
     for (const connection of this.#all) if (connection.handler === null) connection.destroy();
   }
 }
-
-/** Asking the system costs as much as a read: only after a pause, in which the target may have closed it. */
-const isLive = (connection: UpstreamConnection, now: number): boolean =>
-  connection.endsAt > now && !(now - connection.idleSince > LOOK_AFTER_MS && connection.hasInput);

@@ -10,7 +10,7 @@ import { failures, type ProxyError } from "../error.ts";
 import { likelyHttpVersionOf } from "../protocol-version.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { ClientRequest } from "../request/client-request.ts";
-import { changedPrefix } from "../route-runtime.ts";
+import { changedPrefix, type RouteRuntime } from "../route-runtime.ts";
 
 /**
  * The client's header fields as sent upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
@@ -25,7 +25,7 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const isTrusted = listener.trustsAnyone && request.isFromTrustedProxy();
   const sendsId = request.plugins === null ? listener.namesRequests : request.sendsId;
   const passesAll = named.length === 0 && edits === null;
-  const prefix = strippedPrefix(request);
+  const prefix = request.route?.namesPrefix === true ? strippedPrefix(request.route, request) : "";
   let lines = "";
   // Those next to each other that are passed are one text.
   let from = 0;
@@ -165,9 +165,8 @@ function frameBody(request: ClientRequest): ProxyError | null {
 const trustedFields = (request: ClientRequest): string =>
   `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${request.clientPort()}\r\n`;
 
-/** The prefix that the route strips; empty: none, or a plugin decides the path or the field. */
-function strippedPrefix({ route, edits, path }: ClientRequest): string {
-  if (route === null || route.prefixes.length === 0 || route.replacement !== null) return "";
+/** The prefix that the route strips; empty: a plugin decides the path or the field. */
+function strippedPrefix(route: RouteRuntime, { edits, path }: ClientRequest): string {
   if (edits !== null && (edits.hasOwnPath || edits.replaces(PREFIX_FIELD))) return "";
   return encodePath(withoutSlash(changedPrefix(route, path) ?? ""));
 }

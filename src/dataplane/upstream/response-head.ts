@@ -1,5 +1,6 @@
 // Heads of responses: of targets as received, and those of the gateway; as lines, as Headers once something looks at them, and what equal ones share.
 import { FieldList, spelledLines } from "../../http/field-list.ts";
+import { valueBetween } from "../../http/whitespace.ts";
 import {
   type EditedFields,
   editedFields,
@@ -9,6 +10,8 @@ import {
   ID_FIELD,
   isSame,
 } from "../plugin/edited-fields.ts";
+import { HitRate, TRIAL } from "./hit-rate.ts";
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
 
 /** How the body ends (RFC 9112 section 6.3). */
@@ -134,17 +137,6 @@ function headersOf(lines: string): Headers {
   return headers;
 }
 
-/** Without optional whitespace (RFC 9112 section 5). */
-export function valueBetween(text: string, start: number, end: number): string {
-  let from = start;
-  let to = end;
-  while (from < to && isBlank(text.charCodeAt(from))) from++;
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
-  return text.slice(from, to);
-}
-
-const isBlank = (code: number) => code === 32 || code === 9;
-
 interface ListFacts {
   readonly status: number;
   /** Of a target, with this status. */
@@ -172,7 +164,7 @@ export class ListHead implements SharedHead {
     this.status = status;
     if (reason !== undefined) this.reason = reason;
     this.trailer = trailer;
-    this.hasContentType = (list.get("content-type") ?? "") !== "";
+    this.hasContentType = list.hasValue("content-type");
     this.hasLength = list.has("content-length");
     this.hasId = list.has(ID_FIELD);
     this.closes = list.closes;
@@ -334,4 +326,68 @@ function linesOf(head: SharedHead, edits: Edits): EditedLines | null {
   const made = editedLines(lines, edits);
   if (made !== null) head.editedLines = made;
   return made;
+}
+
+/** Parses a whole head; `isHead`: the request was HEAD. No target may set one of `cookies`. */
+type ParseHead = (text: string, isHead: boolean, cookies: ManagementCookies | null) => ResponseHead;
+
+/** Cached heads per target: few, because heads contain Date and so repeat within a second or never. */
+const MAX_HEADS = 32;
+
+/**
+ * Under load most heads of a target are equal, and parsing one costs as much as all the rest of a small response: 2
+ * microseconds of a request's 30. Where every head differs (a request id, a cookie) the cache is bypassed.
+ */
+export class HeadCache {
+  /** Length of the target's last head, a guess for the next one; 0: none yet. */
+  usualBytes = 0;
+  /** Whether responses are accepted that are not strictly valid; their connections must close. */
+  readonly isLenient: boolean;
+  readonly #parse: ParseHead;
+  readonly #cookies: ManagementCookies | null;
+  readonly #parseLenient: ParseHead;
+  readonly #heads = new Map<string, ResponseHead>();
+  readonly #rate = new HitRate();
+
+  /**
+   * Removes Set-Cookie of `cookies`; null: removes none. `parseLenient`: of heads that `parse` rejects; null (default): they are
+   * errors.
+   */
+  constructor(
+    parse: ParseHead,
+    cookies: ManagementCookies | null = null,
+    parseLenient: ParseHead | null = null,
+  ) {
+    this.#parse = parse;
+    this.#cookies = cookies;
+    this.#parseLenient = parseLenient ?? parse;
+    this.isLenient = parseLenient !== null;
+  }
+
+  /** A head that `read` rejects. */
+  readLenient(text: string, isHead: boolean): ResponseHead {
+    return this.#parseLenient(text, isHead, this.#cookies);
+  }
+
+  /** As `parse`; the result is shared. Responses to HEAD are not cached, because their framing differs. */
+  read(text: string, isHead: boolean): ResponseHead {
+    const rate = this.#rate;
+    if (isHead || rate.bypassed > 0) {
+      if (!isHead) rate.bypassed--;
+      return this.#parse(text, isHead, this.#cookies);
+    }
+    const known = this.#heads.get(text);
+    if (known !== undefined) rate.known++;
+    if (++rate.seen === TRIAL && rate.isPoor()) this.#heads.clear();
+    return known ?? this.#cache(text);
+  }
+
+  #cache(text: string): ResponseHead {
+    const head = this.#parse(text, false, this.#cookies);
+    // Heads with Set-Cookie belong to one client.
+    if (head.status < 200 || head.hasCookies) return head;
+    if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
+    this.#heads.set(text, head);
+    return head;
+  }
 }

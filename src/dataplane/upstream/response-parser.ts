@@ -3,8 +3,9 @@ import { boundChallenges } from "../../http/bound-challenges.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { listedTrailers } from "../../http/trailer-fields.ts";
+import { valueBetween } from "../../http/whitespace.ts";
 import { strictForm } from "./lenient-head.ts";
-import { type BodyFraming, ResponseHead, valueBetween } from "./response-head.ts";
+import { type BodyFraming, ResponseHead } from "./response-head.ts";
 
 /** A head that is not valid HTTP/1.1. */
 export class ResponseSyntaxError extends Error {}

@@ -10,7 +10,7 @@ import type { PeerSettings } from "../http2/settings.ts";
 import type { TableEntry } from "../http2/static-table.ts";
 import { ResponseList } from "./http2-head.ts";
 import type { UpstreamStream } from "./http2-stream.ts";
-import { HitRate, TRIAL } from "./head-cache.ts";
+import { HitRate, TRIAL } from "./hit-rate.ts";
 
 /** Lists that a session remembers by their blocks, and how long a block may be. */
 const MAX_KNOWN = 32;

@@ -1,6 +1,6 @@
 // Valid and invalid response heads of targets: parsed as a slow and strict parser does, or rejected as it does.
 import fc from "fast-check";
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import type { ResponseHead } from "../../../src/dataplane/upstream/response-head.ts";
 import {
   parseResponseHead,

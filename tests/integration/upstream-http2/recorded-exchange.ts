@@ -11,7 +11,7 @@ import { ConnectionPool } from "../../../src/dataplane/upstream/pool.ts";
 import { RequestBody } from "../../../src/dataplane/upstream/request-body.ts";
 import type { ResponseHead } from "../../../src/dataplane/upstream/response-head.ts";
 import { parseResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import type {
   ExchangeOwner,
   UpstreamExchange,

@@ -7,7 +7,7 @@ import {
   UpstreamSession,
 } from "../../../src/dataplane/upstream/http2-session.ts";
 import type { SessionUser } from "../../../src/dataplane/upstream/http2-user.ts";
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import { parseResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
 import type {
   ExchangeOwner,

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { FixedAddress } from "../../../src/dataplane/names/addresses.ts";
 import type { ProxyError } from "../../../src/dataplane/error.ts";
 import { Exchange } from "../../../src/dataplane/upstream/exchange.ts";
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import { ConnectionPool } from "../../../src/dataplane/upstream/pool.ts";
 import { parseResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
 import { cleanupsOf } from "../../support/cleanups.ts";

@@ -1,7 +1,7 @@
 // Cached response heads: the same result as parsing them again, and no data of a single client.
 import { expect, test } from "bun:test";
 
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-head.ts";
 import { parseResponseHead } from "../../../src/dataplane/upstream/response-parser.ts";
 import { ResponseSyntaxError } from "../../../src/dataplane/upstream/response-parser.ts";
 
