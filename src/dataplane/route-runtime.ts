@@ -15,7 +15,7 @@ export interface RouteRuntime {
   readonly prefixes: readonly string[];
   /** Replaces the prefix; null: the prefix is stripped. */
   readonly replacement: string | null;
-  /** Whether targets are told of the prefix that is stripped. */
+  /** Whether the gateway names the prefix that it strips to targets. */
   readonly namesPrefix: boolean;
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
   /** Null: only the service's timeouts apply. */
