@@ -6,6 +6,11 @@ import { failures, type ProxyError } from "./error.ts";
 
 /** Time to refill an empty bucket; also the window in which an address is counted and then refused. */
 const WINDOW_MS = 10_000;
+/**
+ * A connection that has aborted more than these in ten seconds gets sessions to targets apart from those of others: targets end a
+ * session with many resets, with everything on it.
+ */
+const MAX_SHARED = 20;
 /** Connections and addresses tracked at once; further ones are not counted. */
 const MAX_KEYS = 10_000;
 
@@ -95,6 +100,15 @@ export class AbortedRequests {
     if (until === undefined || this.#now() >= until) return null;
     this.#observer.refused("address");
     return failures.addressAborts;
+  }
+
+  /** Whether the source aborts so often that its streams share no session with those of others. */
+  isApart(source: AbortSource): boolean {
+    const bucket = this.#bucketOf(source);
+    return (
+      bucket !== null &&
+      this.#tokensOf(bucket) < this.#limits.max_aborted_per_connection - MAX_SHARED
+    );
   }
 
   /** The client has aborted a request that a target works for. */

@@ -196,7 +196,7 @@ test("of a node and its copy that start at the same moment one speaks", async ()
   // The slower one may have to find out by its heartbeats.
   const outcomes = await eventually(async () => {
     const replies = await Promise.all(
-      live.map((node, index) => create(node, `${`n${Bun.randomUUIDv7()}`} ${index}`)),
+      live.map((node, index) => create(node, `n${Bun.randomUUIDv7()} ${index}`)),
     );
     const speaking = replies.filter(({ nodes }) => nodes === "2/2").length;
     return speaking === 1 && replies.every(({ status }) => status === 200 || status === 503);
@@ -244,7 +244,7 @@ const row = (served: number) => ({
 const admission = { id: "n", name: "n", presentMs: 5000, log };
 
 const entryAt = (position: number) =>
-  codec.encode({ position, id: `n${Bun.randomUUIDv7()}` }, "n", {
+  codec.encode({ position, id: Bun.randomUUIDv7() }, "n", {
     changed: null,
     facts: [],
     previous: null,

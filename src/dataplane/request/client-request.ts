@@ -314,6 +314,11 @@ export class ClientRequest implements RouteSubject, RequestTarget {
     return this.stream.peerPort;
   }
 
+  /** Whether its streams share no session to a target with those of other clients. */
+  get isApart(): boolean {
+    return this.worker.aborted.isApart(this);
+  }
+
   /** Address of the connection's peer. */
   peerAddress(): string {
     this.#peer ??= this.stream.connection?.address ?? this.stream.peerAddress();

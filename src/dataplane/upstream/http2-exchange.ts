@@ -66,7 +66,8 @@ export class Http2Exchange implements UpstreamExchange, SessionUser, BodySink {
   #join(isFresh: boolean): void {
     this.#phase = "connecting";
     this.#deadline = after(this.#now, this.#owner.timeouts.connect);
-    const session = this.#options.pool.acquire(this, isFresh);
+    const isApart = this.#owner.request.isApart === true;
+    const session = this.#options.pool.acquire(this, { isFresh, isApart });
     this.#session = session;
     this.#wasIdle = session.isReady && session.load === 1;
     if (session.isReady) this.#send(session);

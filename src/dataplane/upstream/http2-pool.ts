@@ -8,6 +8,13 @@ import type { PoolOptions } from "./pool.ts";
 /** A session this old may have been closed by the target without the gateway's knowledge. */
 const FRESH_MS = 1000;
 
+export interface SessionChoice {
+  /** On a session that the target cannot have closed yet. */
+  readonly isFresh: boolean;
+  /** Not on a session of clients that abort rarely, or the other way round. */
+  readonly isApart: boolean;
+}
+
 /** Belongs to a target's address and TLS settings, not to a version of the configuration. */
 export class SessionPool implements SessionOwner {
   readonly endpoint: Endpoint;
@@ -32,26 +39,26 @@ export class SessionPool implements SessionOwner {
   }
 
   /** Joins the least busy session with room for a stream, or a new one. One session for each address of the target is opened first. */
-  acquire(user: SessionUser, isFresh: boolean): UpstreamSession {
-    const session = this.#pick(isFresh);
+  acquire(user: SessionUser, choice: SessionChoice): UpstreamSession {
+    const session = this.#pick(choice);
     session.join(user);
     if (this.#isWorn(session)) session.retire();
     return session;
   }
 
-  #pick(isFresh: boolean): UpstreamSession {
+  #pick({ isFresh, isApart }: SessionChoice): UpstreamSession {
     const { addresses } = this.endpoint;
     if (addresses.version !== this.#version) this.#retireGone();
     let best: UpstreamSession | null = null;
     const oldest = this.now() - FRESH_MS;
     for (const session of this.#sessions) {
-      if (!session.hasCapacity || (isFresh && !session.isConnecting && session.openedAt < oldest))
-        continue;
+      if (session.isApart !== isApart || !session.hasCapacity) continue;
+      if (isFresh && !session.isConnecting && session.openedAt < oldest) continue;
       if (best === null || session.load < best.load) best = session;
     }
     const isAlone = best === null || (best.load > 0 && this.#sessions.length < addresses.size);
     if (best !== null && !isAlone) return best;
-    const made = new UpstreamSession(this);
+    const made = new UpstreamSession(this, isApart);
     this.#sessions.push(made);
     return made;
   }

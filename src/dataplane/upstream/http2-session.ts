@@ -9,7 +9,7 @@ import { DEFAULT_WINDOW, sendSettings, SETTING } from "../http2/settings.ts";
 import type { ConnectionHandler, ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { MAX_LIST_BYTES, RequestBlock } from "./http2-head.ts";
-import { type StreamSession, UpstreamStream } from "./http2-stream.ts";
+import { maxWindowOf, type StreamSession, UpstreamStream } from "./http2-stream.ts";
 import type { SessionEnd, SessionUser } from "./http2-user.ts";
 import { PING_PAYLOAD, PingWatch } from "./ping-watch.ts";
 import { ResponseSyntaxError } from "./response-parser.ts";
@@ -21,9 +21,6 @@ const MAX_STREAMS = 256;
 const LAST_ID = 2 ** 31 - 1_000_001;
 /** Targets end sessions with many resets (CVE-2023-44487): after this number the session gets no new streams. */
 const MAX_RESETS = 100;
-/** Windows of streams to near targets and to others, whose rate is the window in each round trip. */
-const NEAR_WINDOW = 131_072;
-const FAR_WINDOW = 1_048_576;
 
 /** What waits for the kernel besides bodies. More, and the target is not read from. */
 const MAX_HELD_BYTES = 131_072;
@@ -61,6 +58,8 @@ export class UpstreamSession
   /** When it was last without streams, in the worker's milliseconds. */
   idleSince = 0;
   readonly scheme: "http" | "https";
+  /** Of clients that abort often. */
+  readonly isApart: boolean;
   readonly streams = new Map<number, UpstreamStream>();
   readonly resetStreams = new Map<number, number>();
   readonly readyStreams = new ReadyStreams();
@@ -97,8 +96,9 @@ export class UpstreamSession
   #retires = false;
   #tickedAt = 0;
 
-  constructor(owner: SessionOwner) {
+  constructor(owner: SessionOwner, isApart = false) {
     this.#owner = owner;
+    this.isApart = isApart;
     this.scheme = owner.endpoint.tls === null ? "http" : "https";
     this.#connection = owner.dial(this);
     this.#connection.handler = this;
@@ -382,7 +382,7 @@ export class UpstreamSession
   }
 
   get maxWindow(): number {
-    if (this.#maxWindow === 0) this.#maxWindow = this.#connection.isNear ? NEAR_WINDOW : FAR_WINDOW;
+    if (this.#maxWindow === 0) this.#maxWindow = maxWindowOf(this.#connection.isNear);
     return this.#maxWindow;
   }
 

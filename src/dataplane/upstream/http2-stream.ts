@@ -30,6 +30,9 @@ export interface StreamSession {
   boundReads(): void;
 }
 
+/** Bytes: the rate of a far target is its window in each round trip. */
+export const maxWindowOf = (isNear: boolean): number => (isNear ? 131_072 : 1_048_576);
+
 /** Short pieces that may wait in one turn. */
 const MAX_WAITING_BYTES = 65_536;
 const NOTHING_HELD: Buffer[] = [];

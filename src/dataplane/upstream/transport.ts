@@ -48,6 +48,8 @@ export interface ExchangeSubject {
   readonly upstreamMethod: string;
   readonly generation: { readonly maxResponseHeadBytes: number };
   readonly stream?: { readonly boundConnections?: BoundConnections };
+  /** Its client aborts often: it shares no HTTP/2 session with others. */
+  readonly isApart?: boolean;
   connectedAt: number;
   receivedAt: number;
 }

@@ -227,7 +227,9 @@ test("a malformed body gets 400 though the target has its beginning, and the tar
   client.write(post("Transfer-Encoding: chunked\r\n", "2\r\nab\r\n"));
   // On a new connection or on a kept one.
   await eventually(
-    () => scene.origin.connections.some(({ received }) => received.includes("\r\nab")) || client.isClosed,
+    () =>
+      scene.origin.connections.some(({ received }) => received.includes("\r\nab")) ||
+      client.isClosed,
   );
   client.write("xyz\r\n");
   expect(read(await client.untilClosed(), true).outcome).toBe("400");

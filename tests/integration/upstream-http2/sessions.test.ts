@@ -2,6 +2,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { cleanupsOf } from "../../support/cleanups.ts";
 import { type ServiceSketch, startDataPlane } from "../../support/data-plane.ts";
+import { H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
 import { frames, type Script, startScriptedTarget } from "./scripted-target.ts";
 import { http2Target, RecordedExchange } from "./recorded-exchange.ts";
@@ -102,6 +103,56 @@ test("GOAWAY with an error fails what it names, and the rest goes to a new sessi
   expect(await first).toStartWith("502 ");
   expect(await other).toStartWith("502 ");
   expect(gateway.targets.get(gateway.targets.rowOf("app-0"), "outcome")).toBeGreaterThan(0);
+});
+
+test("a client that aborts often harms nobody on a session of a target with little patience", async () => {
+  const patience = 60;
+  const counts = new Map<object, number>();
+  let aborted = 0;
+  const held: (() => void)[] = [];
+  const { target, gateway, url } = await real((stream, { ":path": path }) => {
+    const { session } = stream;
+    if (path === "/honest")
+      held.push(() => {
+        stream.respond({ ":status": 200 });
+        stream.end("x");
+      });
+    stream.on("close", () => {
+      if (stream.rstCode === 0 || session === undefined) return;
+      aborted++;
+      const count = (counts.get(session) ?? 0) + 1;
+      counts.set(session, count);
+      // As CVE-2023-44487 taught servers.
+      if (count >= patience) session.destroy(undefined, 11);
+    });
+  });
+  const honest = text(`${url}/honest`);
+  await eventually(() => held.length === 1);
+  const client = await H2Client.connect({ port: gateway.port });
+  stops.push(() => client.close());
+  for (let round = 1; round <= 25; round++) {
+    const before = target.requests.length;
+    const fields = [
+      [":method", "GET"],
+      [":scheme", "http"],
+      [":authority", "app"],
+      [":path", "/slow"],
+    ] as const;
+    const streams = Array.from({ length: 10 }, () => client.headers(fields));
+    await eventually(() => target.requests.length === before + 10);
+    for (const stream of streams) client.resetStream(stream);
+    await eventually(() => aborted >= round * 10);
+    if (round % 5 > 0) continue;
+    const other = text(`${url}/honest`);
+    await eventually(() => held.length === 1 + round / 5);
+    held.at(-1)?.();
+    expect(await other).toBe("200 x");
+  }
+  held[0]?.();
+  expect(await honest).toBe("200 x");
+  const [first = {}] = target.sessions;
+  expect(counts.get(first)).toBeLessThan(40);
+  expect(target.sessions.length).toBeGreaterThan(1);
 });
 
 test("a session that dies counts one failure, however many streams it had", async () => {
