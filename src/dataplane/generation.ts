@@ -158,7 +158,7 @@ export class GenerationBuilder {
       hopFields: Object.fromEntries(
         HTTP_VERSIONS.map((version) => [
           version,
-          `via: ${version} sluice\r\ncdn-loop: ${token}\r\n`,
+          `Via: ${version} sluice\r\nCDN-Loop: ${token}\r\n`,
         ]),
       ),
       listenerRuntimes,

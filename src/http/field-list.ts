@@ -1,6 +1,7 @@
 // The fields of a response on its way to the client, names as written; `Headers` only once something asks for them; knows no status.
 import { CONNECTION_FIELDS } from "./hop-by-hop.ts";
 import { isFieldValue, isToken } from "./fields.ts";
+import { conventional } from "./usual-case.ts";
 
 /** What `new Headers` takes. */
 export type FieldsInit = Headers | Iterable<readonly string[]> | Readonly<Record<string, string>>;
@@ -171,20 +172,6 @@ export function spelledLines(headers: Headers, spelling: string): string {
   for (const lower of [...left.keys()]) add(lower, conventional(lower));
   return lines;
 }
-
-const SPECIAL: ReadonlyMap<string, string> = new Map(
-  [
-    ...["ETag", "WWW-Authenticate", "NEL", "SourceMap", "Content-MD5", "Accept-CH", "Critical-CH"],
-    ...["Expect-CT", "X-XSS-Protection", "X-UA-Compatible", "X-DNS-Prefetch-Control"],
-    ...["CDN-Cache-Control", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
-    ...["RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining"],
-    ...["RateLimit-Reset", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol"],
-  ].map((name) => [name.toLowerCase(), name]),
-);
-
-/** The usual case of a name that `Headers` have kept in lower case. */
-export const conventional = (lower: string): string =>
-  SPECIAL.get(lower) ?? lower.replace(/(?:^|-)[a-z]/g, (letter) => letter.toUpperCase());
 
 const isSame = (name: string | undefined, other: string): boolean =>
   name !== undefined &&

@@ -1,5 +1,6 @@
 // The header fields of a request in their order, with names as received; knows no connection and no particular field.
 import { type FieldName, fieldName, type KnownFields } from "./field-name.ts";
+import { conventional } from "./usual-case.ts";
 
 const NO_NAMES: FieldName[] = [];
 const NO_PLACES: FieldPlaces = { text: "", offsets: [], plainFrom: -1 };
@@ -75,12 +76,12 @@ export class HeaderBlock implements KnownFields {
     return size;
   }
 
-  /** `record`: lower-case names; repeated fields are joined already. */
+  /** `record`: lower-case names, which targets get in their usual case; repeated fields are joined already. */
   static of(record: Record<string, string>): HeaderBlock {
     const names: FieldName[] = [];
     const values: string[] = [];
     for (const name in record) {
-      names.push(fieldName(name));
+      names.push(fieldName(conventional(name)));
       values.push(record[name] ?? "");
     }
     const block = new HeaderBlock(names, values);

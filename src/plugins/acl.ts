@@ -23,7 +23,7 @@ const schema = config({
   hide_groups_header: flag(true, "Do not send the groups to the target in X-Consumer-Groups"),
 });
 
-const HEADER = "x-consumer-groups";
+const HEADER = "X-Consumer-Groups";
 
 export default definePlugin({
   name: "acl",

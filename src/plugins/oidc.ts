@@ -152,7 +152,7 @@ function withSession(
   }
   const outcome = identity.admit(context, session.sub, session.known);
   if (own.forward_access_token && session.access !== null)
-    context.upstream.setHeader("authorization", `Bearer ${session.access}`);
+    context.upstream.setHeader("Authorization", `Bearer ${session.access}`);
   return outcome;
 }
 

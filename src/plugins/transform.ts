@@ -97,7 +97,7 @@ const unusable = () =>
 /** Compressed and partial bodies cannot be changed. */
 const askForWhole: RequestChange = ({ isGrpc, upstream }) => {
   if (isGrpc) return;
-  upstream.setHeader("accept-encoding", "identity");
+  upstream.setHeader("Accept-Encoding", "identity");
   upstream.removeHeader("range");
   upstream.removeHeader("if-range");
 };

@@ -47,7 +47,7 @@ export function verifyHandshake(
     tlsVersion,
     clientAuthKey: clientAuth.key,
     clientCertificate: raw,
-    clientCertificateField: raw === null ? "" : `client-cert: :${raw.toString("base64")}:\r\n`,
+    clientCertificateField: raw === null ? "" : `Client-Cert: :${raw.toString("base64")}:\r\n`,
   };
 }
 

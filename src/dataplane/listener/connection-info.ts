@@ -13,7 +13,7 @@ export interface ConnectionInfo {
   readonly serverName: string | null;
   /** `TLSv1.3`, negotiated or to be negotiated; null without TLS. */
   readonly tlsVersion: string | null;
-  /** The line `client-cert: ...` (RFC 9440) with its CRLF; empty without a client certificate. */
+  /** The line `Client-Cert: ...` (RFC 9440) with its CRLF; empty without a client certificate. */
   readonly clientCertificateField: string;
   /** DER; null without a client certificate. */
   readonly clientCertificate: Uint8Array | null;

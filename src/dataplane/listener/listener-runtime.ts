@@ -98,7 +98,7 @@ export function listenerRuntime(
     namesRequests: settings.requests.ids,
     isMultiplexed: listener.http2 || listener.http3,
     isTls13: listener.protocol === "https" && listener.tls_min_version === "1.3",
-    upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
+    upstreamFields: `X-Forwarded-Proto: ${listener.protocol}\r\nX-Forwarded-Port: ${listener.port}\r\n`,
     choice: null,
     servesNoHost: false,
   };

@@ -32,11 +32,11 @@ export function identityLines({
 }: Identity): string {
   const shown = credential?.identifier ?? credential?.name ?? credential?.id ?? credentialId;
   return (
-    line("x-consumer-id", consumer?.id ?? null) +
-    line("x-consumer-username", consumer?.username ?? null) +
-    line("x-consumer-custom-id", consumer?.customId ?? null) +
-    line("x-credential-identifier", isAnonymous ? null : shown) +
-    line("x-anonymous-consumer", isAnonymous ? "true" : null)
+    line("X-Consumer-ID", consumer?.id ?? null) +
+    line("X-Consumer-Username", consumer?.username ?? null) +
+    line("X-Consumer-Custom-ID", consumer?.customId ?? null) +
+    line("X-Credential-Identifier", isAnonymous ? null : shown) +
+    line("X-Anonymous-Consumer", isAnonymous ? "true" : null)
   );
 }
 

@@ -107,21 +107,20 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   get changed(): readonly string[] {
-    const ofIdentity = this.identity.split("\r\n").map((line) => line.split(":", 1)[0] ?? "");
+    const ofIdentity = this.identity.split("\r\n").map(nameOf);
     return [...(this.#fields?.names ?? []), ...ofIdentity.filter((name) => name !== "")];
   }
 
   setHeader(name: string, value: string): void {
-    const key = checkedName(name);
-    this.#own.set(key, `${key}: ${checkedValue(value)}\r\n`);
+    this.#own.set(checkedName(name), `${name}: ${checkedValue(value)}\r\n`);
   }
 
   addHeader(name: string, value: string): void {
     const key = checkedName(name);
     // `header` hides fields that only the gateway may set.
     const present = this.header(key);
-    const before = this.#own.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
-    this.#own.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
+    const before = this.#own.get(key) ?? (present === null ? "" : `${name}: ${present}\r\n`);
+    this.#own.set(key, `${before}${name}: ${checkedValue(value)}\r\n`);
   }
 
   removeHeader(name: string): void {
@@ -135,7 +134,7 @@ export class UpstreamEdits implements UpstreamRequest {
       .split(";")
       .map((pair) => pair.trim())
       .filter((pair) => pair !== "" && (pair.split("=")[0] ?? "").trim() !== name);
-    this.#own.set("cookie", left.length === 0 ? "" : `cookie: ${left.join("; ")}\r\n`);
+    this.#own.set("cookie", left.length === 0 ? "" : `Cookie: ${left.join("; ")}\r\n`);
   }
 
   removeQuery(name: string): void {
@@ -173,7 +172,7 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   setGrpc(contentType: string): void {
-    this.setHeader("content-type", contentType);
+    this.setHeader("Content-Type", contentType);
     this.isGrpc = true;
   }
 
@@ -209,10 +208,9 @@ export class UpstreamEdits implements UpstreamRequest {
 function withoutEdited(identity: string, { names }: FieldLines): string {
   const replaced = names.filter((name) => IDENTITY_FIELDS.has(name));
   if (replaced.length === 0) return identity;
-  const starts = replaced.map((name) => `${name}: `);
   const kept = identity
     .split("\r\n")
-    .filter((line) => line !== "" && !starts.some((start) => line.startsWith(start)));
+    .filter((line) => line !== "" && !replaced.includes(nameOf(line)));
   return kept.map((line) => `${line}\r\n`).join("");
 }
 
@@ -267,14 +265,16 @@ class FieldLines {
   }
 }
 
+/** The name of a line, in lower case. */
+const nameOf = (line: string): string => line.slice(0, line.indexOf(":")).toLowerCase();
+
 /** The values of a field in these lines, null when there is none. */
 function valuesIn(lines: string, name: string): string | null {
   if (lines === "") return null;
-  const start = `${name}: `;
   const values = lines
     .split("\r\n")
-    .filter((each) => each.startsWith(start))
-    .map((each) => each.slice(start.length));
+    .filter((line) => nameOf(line) === name)
+    .map((line) => line.slice(name.length + 2));
   return values.length === 0 ? null : values.join(", ");
 }
 

@@ -266,8 +266,9 @@ export class ProxyTransaction
   #breakOff(error: ProxyError): void {
     // The target worked until the client left.
     if (error.source === "client") this.attemptCompleted();
-    failStream(this, this.#writer, error);
+    // Before the connection ends, which is not the client's doing.
     this.request.isResponseAborted = true;
+    failStream(this, this.#writer, error);
     this.request.sentStatus = this.#status;
     report(this.request, error);
     this.#end(error.status);
@@ -353,7 +354,7 @@ export class ProxyTransaction
   }
 
   cancelled(): void {
-    if (this.#mode === "done") return;
+    if (this.#mode === "done" || this.request.isResponseAborted) return;
     // After a complete response the abort has cost the target nothing extra.
     const isWorking = this.#exchange !== null || this.#pause !== null;
     if (isWorking && !this.request.isCopy) this.request.worker.aborted.note(this.request);

@@ -130,9 +130,10 @@ class SourceTransfer implements InFlightEntry, BodyReader {
 
   /** Never ends the response as if it were complete: the client must see the failure. */
   #abort(error: ProxyError): void {
-    if (this.#isOver) return;
-    this.#writer.fail(new Error(error.detail));
+    if (this.#isOver || this.#request.isResponseAborted) return;
+    // Before the connection ends, which is not the client's doing.
     this.#request.isResponseAborted = true;
+    this.#writer.fail(new Error(error.detail));
     this.#request.sentStatus = this.#status;
     logFailure(this.#request.worker.log, error, { request_id: this.#request.id });
     this.#end(error.status);

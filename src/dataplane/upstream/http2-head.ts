@@ -2,6 +2,7 @@
 import type { FieldPairs } from "../../http/fields.ts";
 import { CONNECTION_FIELDS } from "../../http/hop-by-hop.ts";
 import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
+import { conventional } from "../../http/usual-case.ts";
 import { FieldWriter, literal, type WrittenName } from "../http2/field-writer.ts";
 import { CODE, ConnectionError } from "../http2/frames.ts";
 import type { HeadCache } from "./response-head.ts";
@@ -126,7 +127,7 @@ export class ResponseList {
     if (name.charCodeAt(0) === COLON) return this.#pseudo(name, value);
     this.#problem ??= verdictOf(name) ?? (NOT_IN_A_VALUE.test(value) ? MALFORMED : null);
     if (name === "content-length") this.#hasLength = true;
-    this.#lines = `${this.#lines}${name}: ${value}\r\n`;
+    this.#lines = `${this.#lines}${conventional(name)}: ${value}\r\n`;
     this.#names.push(name);
     this.#values.push(value);
   }

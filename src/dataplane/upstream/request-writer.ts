@@ -58,7 +58,7 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const own = ofPrefix + ownFields(request, isTrusted);
   if (sendsId && edits?.replaces("x-request-id") !== true) {
     if (isTrusted) useGivenId(request);
-    request.upstreamFields = `${lines}\r\n${ofPlugins}x-request-id: ${request.id}\r\n${own}`;
+    request.upstreamFields = `${lines}\r\n${ofPlugins}X-Request-Id: ${request.id}\r\n${own}`;
   } else request.upstreamFields = `${lines}\r\n${ofPlugins}${own}`;
   const hasFraming = known.transferEncoding !== null || known.contentLength !== null;
   const mayHaveBody = hasFraming || request.stream.hasBody || request.bodyBytes !== null;
@@ -95,7 +95,7 @@ function trailerLine(request: ClientRequest): string {
   if (!passesTrailers(request)) return "";
   const announced = request.fields.get("trailer");
   const listed = announced === null ? null : listedTrailers(announced, trailerRule(request));
-  return listed === null ? "" : `trailer: ${listed}\r\n`;
+  return listed === null ? "" : `Trailer: ${listed}\r\n`;
 }
 
 const NO_NAMES: readonly string[] = [];
@@ -127,18 +127,18 @@ function ownFields(request: ClientRequest, isTrusted: boolean): string {
     stream.httpVersion ?? (stream.connection === null ? "1.1" : likelyHttpVersionOf(request));
   const usual = via === null && cdnLoop === null ? generation.hopFields[version] : undefined;
   const hops = usual ?? hopFields(request, version);
-  const own = `${peer}\r\nx-real-ip: ${client}\r\nx-forwarded-host: ${host}\r\n${ofConnection}${hops}`;
+  const own = `${peer}\r\nX-Real-IP: ${client}\r\nX-Forwarded-Host: ${host}\r\n${ofConnection}${hops}`;
   // Each part of a text that is put together costs, also an empty one.
   return certificate === "" && chain === ""
-    ? `x-forwarded-for: ${own}`
-    : `${certificate}x-forwarded-for: ${chain}${own}`;
+    ? `X-Forwarded-For: ${own}`
+    : `${certificate}X-Forwarded-For: ${chain}${own}`;
 }
 
 const hopFields = (
   { known: { via, cdnLoop }, generation }: ClientRequest,
   version: string,
 ): string =>
-  `via: ${before(via)}${version} sluice\r\ncdn-loop: ${before(cdnLoop)}${generation.loopToken}\r\n`;
+  `Via: ${before(via)}${version} sluice\r\nCDN-Loop: ${before(cdnLoop)}${generation.loopToken}\r\n`;
 
 /** The existing list, to append to. */
 const before = (value: string | null) => (value === null ? "" : `${value}, `);
@@ -163,7 +163,7 @@ function frameBody(request: ClientRequest): ProxyError | null {
 
 /** Forwards what a trusted proxy says about the client's connection. */
 const trustedFields = (request: ClientRequest): string =>
-  `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${request.clientPort()}\r\n`;
+  `X-Forwarded-Proto: ${request.clientScheme()}\r\nX-Forwarded-Port: ${request.clientPort()}\r\n`;
 
 /** The prefix that the route strips; empty: a plugin decides the path or the field. */
 function strippedPrefix(route: RouteRuntime, { edits, path }: ClientRequest): string {
@@ -172,7 +172,7 @@ function strippedPrefix(route: RouteRuntime, { edits, path }: ClientRequest): st
 }
 
 const prefixField = (request: ClientRequest, prefix: string, isTrusted: boolean): string =>
-  `${PREFIX_FIELD}: ${forwardedPrefix(isTrusted ? request.header(PREFIX_FIELD) : null, prefix)}\r\n`;
+  `X-Forwarded-Prefix: ${forwardedPrefix(isTrusted ? request.header(PREFIX_FIELD) : null, prefix)}\r\n`;
 
 const PREFIX_FIELD = "x-forwarded-prefix";
 

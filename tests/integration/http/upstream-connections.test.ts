@@ -181,20 +181,29 @@ describe("keepalive", () => {
 });
 
 describe("a client disconnect closes its upstream connection", () => {
+  /**
+   * Its targets have little time: a client that has only ended its side may wait, until they have none left. One that has closed
+   * looks the same until something is written to it, and within a body of known length nothing can be but the body.
+   */
+  let brief: ScriptedScene;
+  beforeAll(async () => {
+    brief = await start({ service: { response_timeout: 1000, read_timeout: 1000 } });
+  });
+
   /** A request whose response the origin has not begun, or not finished. */
   async function pending(
-    bytes: string,
-    begin: string,
+    { origin, port }: ScriptedScene,
+    [begin, bytes]: readonly string[],
   ): Promise<{ client: RawConnection; isClosed(): boolean }> {
-    const before = scene.origin.requests.length;
-    scene.origin.answer = (_request, connection) => {
-      if (begin !== "") connection.write(begin);
+    const before = origin.requests.length;
+    origin.answer = (_request, connection) => {
+      if (begin !== undefined && begin !== "") connection.write(begin);
       return null;
     };
-    const client = await connectRaw({ port: scene.port });
-    client.write(bytes);
-    await scene.origin.untilRequests(before + 1);
-    const connection = scene.origin.connections[scene.origin.requests.at(-1)!.connection]!;
+    const client = await connectRaw({ port });
+    client.write(bytes ?? "");
+    await origin.untilRequests(before + 1);
+    const connection = origin.connections[origin.requests.at(-1)!.connection]!;
     return { client, isClosed: () => connection.isClosed };
   }
 
@@ -208,11 +217,13 @@ describe("a client disconnect closes its upstream connection", () => {
     ["after a POST", "", `${request("POST", "Content-Length: 2\r\n")}ab`],
   ])("%s", async (_, begin, bytes) => {
     for (const way of ["close", "reset", "end"] as const) {
-      const { client, isClosed } = await pending(bytes, begin);
+      const isUnseen = way === "end" || (way === "close" && begin.includes("Content-Length"));
+      const at = isUnseen ? brief : scene;
+      const { client, isClosed } = await pending(at, [begin, bytes]);
       if (begin.includes("xxx")) await client.until("xxx");
       client[way]();
       await eventually(isClosed);
-      expect((await scene.ask(OK)).outcome).toBe("200");
+      expect((await at.ask(OK)).outcome).toBe("200");
       client.close();
     }
   });

@@ -1,6 +1,7 @@
 // The fields of responses on their way to clients: the same fields as Headers have, with names as written.
 import { describe, expect, test } from "bun:test";
-import { conventional, FieldList, spelledLines } from "../../../src/http/field-list.ts";
+import { FieldList, spelledLines } from "../../../src/http/field-list.ts";
+import { conventional } from "../../../src/http/usual-case.ts";
 import { Random } from "../../support/random.ts";
 
 const NAMES = ["X-A", "x-a", "Set-Cookie", "ETag", "Connection", "Content-Length"];

@@ -5,6 +5,7 @@ import { HeaderBlock } from "../../../http/header-block.ts";
 import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
+import { conventional } from "../../../http/usual-case.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import { CODE, ConnectionError } from "../../http2/frames.ts";
 
@@ -65,8 +66,8 @@ interface ListedName {
   readonly kind: number;
 }
 
-const HOST = fieldName("host");
-const HANDSHAKE = [fieldName("connection"), fieldName("upgrade"), fieldName("sec-websocket-key")];
+const HOST = fieldName("Host");
+const HANDSHAKE = [fieldName("Connection"), fieldName("Upgrade"), fieldName("Sec-WebSocket-Key")];
 const listed = new Map<string, ListedName>();
 const MAX_LISTED = 1000;
 const MAX_NAME_LENGTH = 64;
@@ -75,7 +76,7 @@ function listedName(name: string): ListedName {
   const known = listed.get(name);
   if (known !== undefined) return known;
   const kind = kindOf(name);
-  const made = { field: kind === NOT_VALID ? HOST : fieldName(name), kind };
+  const made = { field: kind === NOT_VALID ? HOST : fieldName(conventional(name)), kind };
   if (listed.size >= MAX_LISTED) listed.clear();
   if (name.length <= MAX_NAME_LENGTH) listed.set(name, made);
   return made;
