@@ -1,11 +1,13 @@
 // The flags that name a fleet's database and a node; opens no connection.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { resolve } from "node:path";
 import type { PostgresAddress } from "../fleet/postgres-connection.ts";
 import { privateNetworks } from "../control/admin-network.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import { fileProblem } from "./file-problem.ts";
 import { type Flag, type Flags, parseAddress } from "./flags.ts";
+import { readMembership } from "./fleet-membership.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** How a command reaches the database. */
@@ -56,27 +58,38 @@ export interface FleetOptions {
 
 const NODE_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
-/** Null without --store. */
+export const dataDirOf = (given: Flags): string => resolve(given.get("data-dir") ?? "./data");
+
+/** Null: neither --store nor an invitation has made it part of a fleet. */
 export function decodeFleet(given: Flags): FleetOptions | null {
   const database = decodeDatabase(given);
-  const nodeName = given.get("node-name") ?? hostname();
+  const joined = given.get("store") === undefined ? readMembership(dataDirOf(given)) : null;
+  const nodeName = given.get("node-name") ?? joined?.node_name ?? hostname();
   const advertise = given.get("advertise") ?? null;
   if (database === null) return null;
   if (given.get("config") !== undefined)
     throw new UsageError(
       "--store: not with --config, because the file is the source of all nodes then",
     );
-  if (!NODE_NAME.test(nodeName))
-    throw new UsageError(
-      `--node-name: must be 1 to 63 letters, digits, ".", "-" and "_", not "${nodeName}"`,
-    );
+  requireNodeName(nodeName);
   return { database, nodeName, advertise: advertise === null ? null : advertised(advertise) };
 }
 
-/** Null without --store. Throws a UsageError that names the flag. */
+/** Throws a UsageError unless it is the name of a node. */
+export function requireNodeName(name: string): void {
+  if (!NODE_NAME.test(name))
+    throw new UsageError(
+      `--node-name: must be 1 to 63 letters, digits, ".", "-" and "_", not "${name}"`,
+    );
+}
+
+/** Without --store the one that `fleet join` has left in the data directory, or null. Throws a UsageError that names the flag. */
 export function decodeDatabase(given: Flags): PostgresAddress | null {
   const store = given.get("store");
-  if (store === undefined) return null;
+  if (store === undefined) {
+    const joined = readMembership(dataDirOf(given));
+    return joined && { urls: joined.urls, rootCertificate: joined.root_certificate };
+  }
   const url = URL.parse(store);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "")
     throw new UsageError(

@@ -1,5 +1,4 @@
 // The command `fleet`: prepares the database of a fleet, shows its nodes, and decides what is right after a loss; starts no gateway.
-import { resolve } from "node:path";
 import { openSecretBox } from "../control/sealing.ts";
 import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
 import { isNewer, SIGNING } from "../fleet/join.ts";
@@ -15,7 +14,9 @@ import { suggestion } from "../model/suggestion.ts";
 import { StoreError } from "../store/error.ts";
 import { Store } from "../store/store.ts";
 import type { Command, CommandContext } from "./command.ts";
-import { decodeDatabase, storeFlags } from "./fleet-flags.ts";
+import { dataDirOf, decodeDatabase, storeFlags } from "./fleet-flags.ts";
+import { createInvitation, type Invited, joinByInvitation } from "./fleet-invitation.ts";
+import { removeMembership } from "./fleet-membership.ts";
 import { type Flag, type Flags, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
 import { dataDirFlag } from "./serve.ts";
@@ -24,6 +25,18 @@ import { UsageError } from "./usage-error.ts";
 const flags: readonly Flag[] = [
   dataDirFlag,
   ...storeFlags,
+  {
+    name: "valid-minutes",
+    value: "N",
+    description: "For invite: how long the token may be used, 1 to 10080",
+    fallback: "60",
+  },
+  {
+    name: "node-name",
+    value: "NAME",
+    description: "For join: the name of the new node",
+    fallback: "the host name",
+  },
   {
     name: "from",
     value: "this-node|store",
@@ -44,18 +57,24 @@ interface Call extends CommandContext {
 
 const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
   init,
+  invite,
+  join,
   status,
   leave,
   adopt,
   remove,
 };
 
+const ACTIONS = "init, invite, join, status, leave, adopt or remove";
+
 export const fleetCommand: Command = {
   name: "fleet",
   summary: "Prepare, inspect and repair a fleet of gateways with one configuration",
-  usage: "init|status|leave|adopt|remove",
+  usage: "init|invite|join|status|leave|adopt|remove",
   details:
     "init    creates the tables in the database of --store and says how to start the nodes\n" +
+    "invite  prints a token for one new machine: address, password, certificate of the database and secret key. Run it on a node\n" +
+    "join    makes an empty data directory that of a node, with the token in SLUICE_JOIN_TOKEN or on standard input\n" +
     "status  lists the nodes of the fleet\n" +
     "remove  takes the node of --node out of the fleet, which is gone for good and has not left\n" +
     "leave   makes the data directory that of a gateway without a fleet; the gateway must be stopped\n" +
@@ -63,18 +82,14 @@ export const fleetCommand: Command = {
     "        the configuration of this data directory that of the fleet, --from store throws it away; the gateway must be stopped",
   flags,
   async run(argv, context) {
-    const { operand, rest } = takeOperand(
-      flags,
-      argv,
-      "name the action: init, status, leave, adopt or remove",
-    );
+    const { operand, rest } = takeOperand(flags, argv, `name the action: ${ACTIONS}`);
     const action = actions[operand];
     if (action === undefined)
       throw new UsageError(
-        `"${operand}" must be init, status, leave, adopt or remove${suggestion(operand, Object.keys(actions))}`,
+        `"${operand}" must be ${ACTIONS}${suggestion(operand, Object.keys(actions))}`,
       );
     const given = parseFlags(flags, rest, context.env);
-    const dataDir = resolve(given.get("data-dir") ?? "./data");
+    const dataDir = dataDirOf(given);
     try {
       await action({ ...context, given, dataDir });
       return 0;
@@ -111,6 +126,38 @@ async function init({ given, dataDir, env, print }: Call): Promise<void> {
         "empty data directory, the same --store and a --node-name of their own.\n",
     );
   });
+}
+
+async function invite({ given, dataDir, env, print }: Call): Promise<void> {
+  const minutes = Number(given.get("valid-minutes") ?? 60);
+  if (!Number.isInteger(minutes) || minutes < 1 || minutes > MAX_MINUTES)
+    throw new UsageError(`--valid-minutes: must be 1 to ${MAX_MINUTES}`);
+  const database = decodeDatabase(given);
+  if (database === null) throw new UsageError("--store is missing");
+  await withSource(given, async (source) => {
+    const token = await createInvitation({ source, database, dataDir, env, minutes });
+    print(
+      `On the new machine, once, within ${minutes} minutes, with an empty data directory:\n\n` +
+        `SLUICE_JOIN_TOKEN=${token} sluice fleet join --data-dir DIR --node-name NAME\n\n` +
+        "Who has the token has the secrets of the fleet: do not keep it.\n",
+    );
+  });
+}
+
+const MAX_MINUTES = 10_080;
+
+async function join({ given, dataDir, env, print }: Call): Promise<void> {
+  const sent = env["SLUICE_JOIN_TOKEN"];
+  if (sent === undefined && process.stdin.isTTY)
+    process.stderr.write("Paste the token of sluice fleet invite, then press Enter and Ctrl+D:\n");
+  const token = sent ?? (await Bun.stdin.text());
+  const open = ({ urls, root_certificate }: Invited) =>
+    new PostgresSource({ urls, rootCertificate: root_certificate, ...queryTimes });
+  await joinByInvitation({ token, dataDir, env, nodeName: given.get("node-name") ?? null, open });
+  print(
+    `${dataDir} is that of a node now. Start it: sluice serve --data-dir ${dataDir}\n` +
+      "It needs no --store and no secret key of its own.\n",
+  );
 }
 
 async function status({ given, print }: Call): Promise<void> {
@@ -176,6 +223,7 @@ async function leave({ given, dataDir, print }: Call): Promise<void> {
     if (decodeDatabase(given) !== null)
       await withSource(given, (source) => source.forget(store.instanceId));
     store.leaveFleet();
+    removeMembership(dataDir);
   } finally {
     store.close();
   }

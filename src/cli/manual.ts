@@ -50,6 +50,8 @@ function manualOf(commands: readonly Command[], date: Date): string {
     "Passphrase of encrypted exports.",
     ".It Ev SLUICE_SECRET_KEY",
     "Key of stored secrets, in place of the file secret.key in the data directory.",
+    ".It Ev SLUICE_JOIN_TOKEN",
+    "Token of fleet join, which fleet invite has printed; default: standard input.",
     ".El",
     ".Sh EXIT STATUS",
     ".Bl -tag -width Ds",

@@ -252,7 +252,7 @@ async function requireRotation(
     const founding = await source.founding();
     const how = founding === null ? "" : `, which was founded ${founding}`;
     throw new FleetError(
-      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId})${how}; copy the secret.key of a node of that fleet, or its SLUICE_SECRET_KEY, to this one, and start with an empty data directory what was away while the key was replaced. If the fleet is to be founded anew, stop all its nodes and run \`drop schema sluice cascade\` in the database`,
+      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId})${how}; join with \`sluice fleet join\` and an empty data directory, or copy the secret.key of a node of that fleet, or its SLUICE_SECRET_KEY, to this one, and start with an empty data directory what was away while the key was replaced. If the fleet is to be founded anew, stop all its nodes and run \`drop schema sluice cascade\` in the database`,
     );
   }
   // It was away, and gets the new key from the log.

@@ -151,7 +151,7 @@ export class PostgresConnection {
           or not exists (select from sluice.meta where key = 'founder')
         ) as "isFounded"`,
     );
-    return row?.isFounded === true ? await this.#identity() : null;
+    return row?.isFounded === true ? await this.identity() : null;
   }
 
   /** Who has founded the fleet, and when: completes "it was founded "; null: unknown. */
@@ -201,10 +201,11 @@ export class PostgresConnection {
         where not exists (select from sluice.meta where key = 'fleet_id')
         on conflict do nothing`,
     );
-    return await this.#identity();
+    return await this.identity();
   }
 
-  async #identity(): Promise<FleetIdentity & { readonly rotation: FleetRotation | null }> {
+  /** Empty ids: no node has founded the fleet. */
+  async identity(): Promise<FleetIdentity & { readonly rotation: FleetRotation | null }> {
     const rows = await this.ask<(typeof meta.$inferSelect)[]>(
       (sql) => sql`select key, value from sluice.meta`,
     );
@@ -226,6 +227,8 @@ export class PostgresConnection {
             select from sluice.meta where key = 'former_key' and split_part(value, ' ', 2)::bigint >= ${position}::bigint
           )
           returning key
+        ), uninvited as (
+          delete from sluice.meta where key like 'invitation %' and exists (select from noted)
         )
         insert into sluice.meta (key, value)
         select 'former_key', ${formerKeyId} || ' ' || ${position}::bigint from noted

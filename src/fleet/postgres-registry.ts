@@ -26,6 +26,9 @@ export interface Admission {
   readonly log: Log;
 }
 
+/** Before the id of an invitation in `meta`. */
+const INVITATION = "invitation ";
+
 /** The only lease. */
 const WORK = "work";
 
@@ -52,6 +55,30 @@ export class PostgresRegistry extends PostgresSpeaker implements LeaseSource {
       throw new FleetError(
         `--store: the fleet has ${MAX_NODES} nodes, which is the most; forget those that are gone with DELETE /api/v1/nodes/{id}`,
       );
+  }
+
+  /** Keeps for `ms` what the machine with an invitation gets; removes those whose time is over. */
+  async keepInvitation(id: string, sealed: string, ms: number): Promise<void> {
+    await this.ask(
+      (sql) => sql`
+        with gone as (
+          delete from sluice.meta where key like ${`${INVITATION}%`}
+            and split_part(value, ' ', 1)::float8 < extract(epoch from now())
+        )
+        insert into sluice.meta (key, value)
+        values (${INVITATION + id}, extract(epoch from now()) + ${ms}::float8 / 1000 || ' ' || ${sealed}::text)`,
+    );
+  }
+
+  /** Only the first call gets it; null: it was taken, its time is over, or there was none. */
+  async takeInvitation(id: string): Promise<string | null> {
+    const [row] = await this.ask<{ sealed: string }[]>(
+      (sql) => sql`
+        delete from sluice.meta
+        where key = ${INVITATION + id} and split_part(value, ' ', 1)::float8 >= extract(epoch from now())
+        returning split_part(value, ' ', 2) as sealed`,
+    );
+    return row?.sealed ?? null;
   }
 
   async nodes(): Promise<readonly FleetNode[]> {

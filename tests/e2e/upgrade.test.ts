@@ -365,7 +365,7 @@ test("a directory without a gateway and a missing program are errors", async () 
   expect(nobody).toMatchObject({ code: 3, stderr: `sluice: no gateway serves ${scratch}\n` });
   const missing = await upgrade("--executable", join(scratch, "none"));
   expect(missing.code).toBe(2);
-  expect(missing.stderr).toContain("is not executable");
+  expect(missing.stderr).toContain("does not exist: check the path");
 });
 
 function isRunning(pid: number): boolean {

@@ -27,7 +27,7 @@ export async function curl(url: string, args: readonly string[] = []): Promise<C
   const child = Bun.spawn(
     [
       ...["curl", "-q", "--silent", "--show-error", "--insecure", "--globoff", "--path-as-is"],
-      ...["--max-time", "120", "--dump-header", headPath],
+      ...["--speed-limit", "1", "--speed-time", "120", "--dump-header", headPath],
       ...["--write-out", "%{stderr}\n%{http_version}"],
       ...(args.includes("--head") ? ["--output", "/dev/null"] : []),
       ...args,
