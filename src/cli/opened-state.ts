@@ -79,7 +79,7 @@ export async function openState(
   if (isFirst) placeManagement(options, nothing);
   const early = isFirst && options.firstAdmin ? await firstAdminOf(options.firstAdmin, at) : null;
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
-  const store = Store.open({ dataDir, log });
+  const store = Store.open({ dataDir, log, isOfFleet: joins });
   if (options.takeOver) failPoint("after_take_over");
   const secretKey = openSecretKey({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   store.secretKey.keeper = secretKey;

@@ -71,8 +71,8 @@ function checkPages(database: Database): void {
 export const isDamage = (error: unknown) =>
   ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
 
-/** A StoreError that explains a problem of the database at a path. */
-export function toStoreError(error: unknown, path: string): StoreError {
+/** A StoreError that explains a problem of the database at a path. `isOfFleet`: the fleet has all that was in it. */
+export function toStoreError(error: unknown, path: string, isOfFleet = false): StoreError {
   if (error instanceof StoreError) return error;
   const { message } = error as Error;
   const code = sqliteCode(error);
@@ -83,8 +83,10 @@ export function toStoreError(error: unknown, path: string): StoreError {
   if (isDamage(error)) {
     const copy = newestCopy(dirname(path));
     advice =
-      `: ${path} is damaged and was left as it is. Move it away with its -wal and -shm files and put a copy in its place, ` +
-      `${copy === null ? "such as `sluice backup` makes" : `the newest here is ${copy}`}: see docs/operations.md`;
+      `: ${path} is damaged and was left as it is. Move it away with its -wal and -shm files and ` +
+      (isOfFleet
+        ? "start again: this node gets the configuration of its fleet"
+        : `put a copy in its place, ${copy === null ? "such as `sluice backup` makes" : `the newest here is ${copy}`}: see docs/operations.md`);
   }
   return new StoreError(`database in ${dirname(path)}: ${message}${advice}`, { cause: error });
 }

@@ -25,6 +25,8 @@ import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 export interface StoreOptions {
   readonly dataDir: string;
   readonly log: Log;
+  /** A fleet has the configuration, too: false. */
+  readonly isOfFleet?: boolean;
 }
 
 export interface StoredState {
@@ -92,7 +94,7 @@ export class Store {
   }
 
   /** Locks the data directory for this process; throws a StoreError with the reason when that fails. */
-  static open({ dataDir, log }: StoreOptions): Store {
+  static open({ dataDir, log, isOfFleet = false }: StoreOptions): Store {
     const lock = takeDirectory(dataDir, log);
     try {
       const path = join(dataDir, DATABASE);
@@ -101,7 +103,7 @@ export class Store {
       return store;
     } catch (error) {
       lock.release();
-      throw toStoreError(error, join(dataDir, DATABASE));
+      throw toStoreError(error, join(dataDir, DATABASE), isOfFleet);
     }
   }
 

@@ -150,6 +150,28 @@ test("a node is upgraded in place: the others wait for it once, and it has lost 
   expect((await create(second, "of the new process")).nodes).toBe("2/2");
 });
 
+test("a node with a damaged database is told what to do, and is the node again", async () => {
+  const fleet = track(await TestFleet.start(2));
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  await create(second, "before");
+  await second.kill9();
+  const path = join(second.dataDir, "sluice.db");
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  writeFileSync(path, "what a disk has made of it");
+  const said = await second.start().catch((error: Error) => error.message);
+  expect(said).toContain(
+    "is damaged and was left as it is. Move it away with its -wal and -shm files",
+  );
+  expect(said).toContain("start again: this node gets the configuration of its fleet");
+  rmSync(path);
+  // Until then somebody may have its name.
+  await eventually(async () => (await statesOn(first)).includes("n2 away"));
+  await second.start();
+  expect(await namesOn(second)).toEqual(["before"]);
+  expect((await create(second, "after")).nodes).toBe("2/2");
+  expect(await settled(fleet.nodes)).toEqual(["before", "after"]);
+});
+
 test("a node that is gone for good is removed, and another machine takes its name", async () => {
   const fleet = track(await TestFleet.start(2));
   const [first, second] = fleet.nodes as [Gateway, Gateway];
