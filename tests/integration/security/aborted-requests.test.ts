@@ -57,7 +57,7 @@ afterEach(async () => {
 });
 
 /** Speaks HTTP/2 in cleartext. */
-const engine = "bun";
+const engine = "sluice";
 
 async function start(
   limits: object = {},
