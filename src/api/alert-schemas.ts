@@ -23,7 +23,7 @@ export const alertSchemas: Readonly<Record<string, TSchema>> = {
       at: t.String({ format: "date-time", description: "When it was sent" }),
       since: t.String({ format: "date-time", description: "When the event began" }),
       object: t.Object({
-        kind: oneWord(["target", "certificate", "service", "route", "worker", "gateway"]),
+        kind: oneWord(["target", "certificate", "service", "route", "worker", "gateway", "node"]),
         id: t.String({ description: "Empty for workers and the gateway" }),
         name: t.String(),
       }),

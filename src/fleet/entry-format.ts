@@ -109,6 +109,7 @@ export const formatRules: FormatRules = {
     { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
     { since: 9, in: "services", field: "tls.min_version", values: ["1.0", "1.1"] },
     { since: 9, in: "applications", field: "access", values: ["networks"] },
+    { since: 9, in: "alerts", field: "events", values: ["node_failing"] },
     { since: 9, in: "listeners", field: "max_header_bytes", above: 16_384 },
   ],
 };
@@ -202,7 +203,9 @@ function isUsed(rule: NewerPart, change: ChangedParts): boolean {
       ? typeof member === "number" && member > above
       : values === undefined
         ? member !== undefined && !Bun.deepEquals(member, absent)
-        : values.includes(member);
+        : values.some((value) =>
+            Array.isArray(member) ? member.includes(value) : value === member,
+          );
   const path = field.split(".");
   const objects: readonly unknown[] = "upserts" in part ? part.upserts : [part];
   return objects.some((object) => isOf(rule, object) && membersAt(object, path).some(isNewer));

@@ -23,6 +23,7 @@ export const alertEvents = [
   "error_share",
   "worker_died",
   "overload",
+  "node_failing",
 ] as const;
 export type AlertEvent = (typeof alertEvents)[number];
 
@@ -48,6 +49,8 @@ const eventTexts: Readonly<Record<AlertEvent, string>> = {
   worker_died: "A worker crashed: The gateway restarts it; its requests were aborted",
   overload:
     "The gateway is overloaded: Memory, or files and sockets, run short, and the gateway rejects new requests",
+  node_failing:
+    "A node of the fleet is in trouble: It is away or cut off, or cannot serve the last change; with what to do",
 };
 
 const form: FieldForm = {
@@ -58,7 +61,7 @@ const form: FieldForm = {
     {
       id: "scope",
       title: "Scope",
-      text: "Limits target and error events to these services and routes. Certificate, worker and overload events are always sent.",
+      text: "Limits target and error events to these services and routes. Certificate, worker, overload and node events are always sent.",
       folded: true,
       summary: "Global",
     },
@@ -79,7 +82,7 @@ const shared = {
     maxItems: alertEvents.length,
     uniqueItems: true,
     description:
-      "Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests",
+      "Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests; node_failing: a node of the fleet is away, cut off from the database, refused, outdated or diverged",
     form: { help: "", input: "checks", group: "events" },
   }),
   service_ids: keys(

@@ -92,6 +92,32 @@ test("what begins while the leader is stopped is reported once, by the next lead
   expect(hook.received[1]).not.toEndWith(leader ?? "");
 });
 
+test("a node that is away is reported by the leader, one that is cut off by itself", async () => {
+  const hook = startHook();
+  const fleet = await TestFleet.start(3, { wired: true });
+  cleanups.push(() => fleet.stop());
+  const [first, second, third] = fleet.nodes as [Gateway, Gateway, Gateway];
+  expect(await leaderOn(second)).toBe("n1");
+  const alert = { name: "a", type: "webhook", events: ["node_failing"], config: { url: hook.url } };
+  await first.ok("POST", "/api/v1/alerts", { ...alert, quiet_seconds: 0 });
+  await third.kill9();
+  await eventually(() => hook.received.length === 1);
+  expect(hook.received).toEqual(["node_failing firing n3 by n1"]);
+  await third.start();
+  await eventually(() => hook.received.length === 2);
+  expect(hook.received[1]).toBe("node_failing resolved n3 by n1");
+  const said = () => hook.received.slice(2).toSorted();
+  fleet.wires[1]?.cut();
+  await eventually(() => said().length >= 2);
+  expect(said()).toEqual(["node_failing firing n2 by n1", "node_failing firing n2 by n2"]);
+  fleet.wires[1]?.heal();
+  await eventually(() => said().length >= 4);
+  expect(said().slice(2)).toEqual([
+    "node_failing resolved n2 by n1",
+    "node_failing resolved n2 by n2",
+  ]);
+});
+
 const STEPS = ["before_append", "after_append"].flatMap((step) =>
   [1, 2, 3, 4].map((entry) => `${step}:${entry}`),
 );

@@ -162,7 +162,10 @@ export class AlertEngine {
       const kind = watchedKinds.find((each) => each === event.kind);
       if (kind === undefined) continue;
       const { changes, clock } = this.#options;
-      const signal = signalOf(kind, JSON.parse(event.data), changes.config);
+      const signal = signalOf(kind, JSON.parse(event.data), {
+        config: changes.config,
+        node: this.#options.fleet?.name,
+      });
       if (signal === null) continue;
       for (const alert of this.#enabled()) this.#take(alert, signal, clock.now());
     }
@@ -176,7 +179,7 @@ export class AlertEngine {
     const { outbox, history, pending } = this.#watchOf(alert);
     for (const notice of notices.filter((each) => isWanted(alert, each))) {
       // The other nodes see the same, but not the workers of this one.
-      if (!this.#duty.isOurs && !isOfNode(notice)) {
+      if (!this.#duty.isOurs && !this.#isOwn(notice)) {
         pending.put(notice, this.#options.clock.now());
         continue;
       }
@@ -199,7 +202,7 @@ export class AlertEngine {
       const waiting = watch.outbox.stop();
       watch.outbox = this.#createOutbox(id, watch.history);
       for (const notice of waiting)
-        if (isOfNode(notice)) watch.outbox.put(notice);
+        if (this.#isOwn(notice)) watch.outbox.put(notice);
         else watch.pending.put(notice, now);
     }
   }
@@ -213,7 +216,7 @@ export class AlertEngine {
   /** Without the database this node has lost the work, or is about to. */
   #confirm(id: string, notice: Notice): void {
     const { changes, fleet, log } = this.#options;
-    if (fleet === undefined || isOfNode(notice) || notice.event === "test") return;
+    if (fleet === undefined || this.#isOwn(notice) || notice.event === "test") return;
     const fact: Fact = { kind: "alert_sent", alert_id: id, keys: [noticeKey(notice)] };
     changes
       .record(() => ({ value: null, facts: [fact], asLeader: true }))
@@ -266,6 +269,15 @@ export class AlertEngine {
     };
   }
 
+  /** Whether it is about this node, which sends it whoever leads. */
+  #isOwn({ object: { kind, name } }: Notice): boolean {
+    return (
+      kind === "worker" ||
+      kind === "gateway" ||
+      (kind === "node" && name === this.#options.fleet?.name)
+    );
+  }
+
   /** An error here must not stop the publisher of the event. */
   #guarded(run: () => void): void {
     try {
@@ -290,8 +302,6 @@ function isAccepted(
   if (serviceId === null) return false;
   return services.includes(serviceId) || routes.some((route) => serviceOf(route) === serviceId);
 }
-
-const isOfNode = ({ object: { kind } }: Notice) => kind === "worker" || kind === "gateway";
 
 /** An end belongs to its beginning, except for target_up, which can be selected alone. */
 function isWanted({ events, resolved }: Alert, { event, status }: Notice): boolean {

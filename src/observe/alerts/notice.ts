@@ -3,7 +3,7 @@ import type { AlertEvent } from "../../model/alert.ts";
 
 /** The object of an event. */
 export interface NoticeObject {
-  readonly kind: "target" | "certificate" | "service" | "route" | "worker" | "gateway";
+  readonly kind: "target" | "certificate" | "service" | "route" | "worker" | "gateway" | "node";
   /** Empty for workers and the gateway. */
   readonly id: string;
   readonly name: string;

@@ -1,23 +1,35 @@
 // Converts events of the gateway to signals; knows no alert and no sink.
 import type { AcmeEvent, CertificateEvent } from "../../acme/acme-events.ts";
-import type { EventPayloads, WorkerEvent } from "../../control/events.ts";
+import type { EventPayloads, NodeEvent, WorkerEvent } from "../../control/events.ts";
 import type { OverloadEvent } from "../../control/pressure.ts";
 import type { HealthEvent } from "../../control/health/health-watch.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Signal } from "./notice.ts";
 
 /** Kinds of events that alerts watch. */
-export const watchedKinds = ["health", "acme", "certificate", "worker", "overload"] as const;
+export const watchedKinds = [
+  "health",
+  "acme",
+  "certificate",
+  "worker",
+  "overload",
+  "node",
+] as const;
 type WatchedKind = (typeof watchedKinds)[number];
 
-/** Null for an event that begins or ends no incident. */
-export function signalOf(kind: WatchedKind, payload: unknown, config: GatewayConfig) {
+/** Null for an event that begins or ends no incident. `node`: the name of this one in its fleet. */
+export function signalOf(
+  kind: WatchedKind,
+  payload: unknown,
+  { config, node }: { readonly config: GatewayConfig; readonly node?: string | undefined },
+) {
   const readers: { readonly [K in WatchedKind]: (event: EventPayloads[K]) => Signal | null } = {
     health: (event) => ofHealth(event, config),
     acme: ofOrder,
     certificate: ofCertificate,
     worker: ofWorker,
     overload: ofOverload,
+    node: (event) => ofNode(event, node),
   };
   return (readers[kind] as (event: unknown) => Signal | null)(payload);
 }
@@ -113,6 +125,39 @@ function ofOverload({ what, state, limit }: OverloadEvent): Signal {
     serviceId: null,
     title: state === "begun" ? `${words.short} short` : `${words.enough} again`,
     message: state === "begun" ? begun : "The gateway accepts everything again.",
+    isAlwaysTold: false,
+    validUntil: null,
+  };
+}
+
+/** What an operator does next about a node in trouble. */
+const NEXT: Readonly<Partial<Record<NodeEvent["event"], string>>> = {
+  away: "It does not report any more. Look whether it runs; one that is gone for good is removed on the page Nodes, or with sluice fleet remove.",
+  cut_off:
+    "It does not reach the database of the fleet. It serves what it has, and no changes can be made there: look at the database, and the network between them.",
+  refused:
+    "It cannot serve the last change, and the others do. The page Nodes says why, such as a port that is taken or a full disk.",
+  outdated: "The last change was made by a newer version of Sluice: upgrade this node.",
+  diverged:
+    "It has changes that the database of the fleet lacks, as after the restore of a backup. Decide which are right with sluice fleet adopt.",
+};
+
+/**
+ * Each node reports itself, also while it is cut off; of the others only that they are away, which they cannot say. Without the
+ * reason, as `ofWorker`.
+ */
+function ofNode({ event, node_id: id, name }: NodeEvent, ownName: string | undefined): Signal {
+  const isOwn = name === ownName;
+  const next = isOwn || event === "away" ? NEXT[event] : undefined;
+  const words = event === "left" ? "has left" : "is in order again";
+  return {
+    event: "node_failing",
+    key: isOwn ? `node ${id}` : `away ${id}`,
+    state: next === undefined ? "over" : "begun",
+    object: { kind: "node", id, name },
+    serviceId: null,
+    title: `Node ${name} of the fleet ${next === undefined ? words : `is ${event.replace("_", " ")}`}`,
+    message: next ?? "Nothing has to be done.",
     isAlwaysTold: false,
     validUntil: null,
   };

@@ -77,6 +77,7 @@ describe("an event", () => {
   };
   const certificate = { at, id: "c", name: "shop", domains: ["shop.test"], not_after: at };
   const worker = { at, worker: 2, revision: 1, restarts: 3, why: "Error: secret" };
+  const node = { at, node_id: "1", name: "n1", why: "secret" };
   const memory = { at, what: "memory", limit: 10_000_000 };
   test.each([
     [
@@ -102,8 +103,15 @@ describe("an event", () => {
       "overload descriptors begun",
       "Files and sockets are short",
     ],
+    ["node", { ...node, event: "cut_off" }, "node 1 begun", "Node n1 of the fleet is cut off"],
+    ["node", { ...node, event: "diverged" }, "node 1 begun", "is diverged"],
+    ["node", { ...node, event: "back" }, "node 1 over", "is in order again"],
+    ["node", { ...node, name: "n2", event: "away" }, "away 1 begun", "n2 of the fleet is away"],
+    // It says so itself.
+    ["node", { ...node, name: "n2", event: "refused" }, "away 1 over", "is in order again"],
+    ["node", { ...node, name: "n2", event: "left" }, "away 1 over", "has left"],
   ] as const)("%s %o is %p", (kind, payload, key, title) => {
-    const signal = signalOf(kind, payload, config);
+    const signal = signalOf(kind, payload, { config, node: "n1" });
     expect(signal === null ? null : `${signal.key} ${signal.state}`).toBe(key);
     expect(signal?.title ?? "").toContain(title);
     // Only admins see why a worker ended.
@@ -111,7 +119,7 @@ describe("an event", () => {
   });
 
   test("about a certificate ends when the certificate is deleted or replaced", () => {
-    const signal = signalOf("certificate", { ...certificate, what: "expiring" }, config);
+    const signal = signalOf("certificate", { ...certificate, what: "expiring" }, { config });
     if (signal === null) throw new Error("no signal");
     const having = (not_after: string, enabled = true) =>
       ({
