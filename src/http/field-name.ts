@@ -1,6 +1,7 @@
 // Names of request header fields, as sent and as compared, with what becomes of each on its way to a target; knows no request.
 import { hyphenated } from "./fields.ts";
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
+import { conventional } from "./usual-case.ts";
 
 /**
  * Names that an application could mistake for the gateway's header fields: dropped in every spelling except these, see
@@ -120,6 +121,18 @@ export function fieldName(sent: string): FieldName {
   };
   if (names.size >= MAX_NAMES) names.clear();
   if (sent.length <= MAX_NAME_LENGTH) names.set(sent, name);
+  return name;
+}
+
+const usual = new Map<string, FieldName>();
+
+/** A name that came in lower case because it had to, as targets of HTTP/1.1 get it. `lower` must be a token. */
+export function usualName(lower: string): FieldName {
+  const found = usual.get(lower);
+  if (found !== undefined) return found;
+  const name = fieldName(conventional(lower));
+  if (usual.size >= MAX_NAMES) usual.clear();
+  if (lower.length <= MAX_NAME_LENGTH) usual.set(lower, name);
   return name;
 }
 

@@ -1,6 +1,5 @@
 // The header fields of a request in their order, with names as received; knows no connection and no particular field.
-import { type FieldName, fieldName, type KnownFields } from "./field-name.ts";
-import { conventional } from "./usual-case.ts";
+import { type FieldName, fieldName, usualName, type KnownFields } from "./field-name.ts";
 
 const NO_NAMES: FieldName[] = [];
 const NO_PLACES: FieldPlaces = { text: "", offsets: [], plainFrom: -1 };
@@ -81,7 +80,7 @@ export class HeaderBlock implements KnownFields {
     const names: FieldName[] = [];
     const values: string[] = [];
     for (const name in record) {
-      names.push(fieldName(conventional(name)));
+      names.push(usualName(name));
       values.push(record[name] ?? "");
     }
     const block = new HeaderBlock(names, values);

@@ -269,7 +269,7 @@ export class AlertEngine {
     };
   }
 
-  /** Whether it is about this node, which sends it whoever leads. */
+  /** Whether it is about this node, which sends it no matter which one leads. */
   #isOwn({ object: { kind, name } }: Notice): boolean {
     return (
       kind === "worker" ||

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { BlockWriter } from "../../../src/dataplane/server/http2/block-writer.ts";
 import { frame, H2Wire } from "../../support/h2-wire.ts";
 import { type HpackField, HpackJsDecoder, HpackJsEncoder } from "../../support/hpack-js.ts";
+import { conventional } from "../../../src/http/usual-case.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 
 const random = new Random(seedOfRun());
@@ -67,9 +68,9 @@ test("requests that hpack.js has encoded are read as they are", async () => {
       const stream = wire.streams.at(-1);
       expect([wire.refusals, wire.streams.length]).toEqual([[], made + 1]);
       expect([stream?.url, stream?.problem]).toEqual([`/${made}`, null]);
-      const lines = sent.map(({ name, value }) => `\r\n${name}: ${value}`);
+      const lines = sent.map(({ name, value }) => `\r\n${conventional(name)}: ${value}`);
       expect(stream?.fields.lines(0, stream.fields.names.length)).toBe(
-        ["\r\nhost: a.test", ...lines].join(""),
+        ["\r\nHost: a.test", ...lines].join(""),
       );
     }
     await wire.turn();

@@ -1,11 +1,10 @@
 // One header list as a request, strictly (RFC 9113 sections 8.2, 8.3 and 8.5, RFC 8441); knows no connection.
-import { type FieldName, fieldName } from "../../../http/field-name.ts";
+import { type FieldName, fieldName, usualName } from "../../../http/field-name.ts";
 import { type FieldPairs, isToken } from "../../../http/fields.ts";
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { CONNECTION_FIELDS } from "../../../http/hop-by-hop.ts";
 import { normalTarget } from "../../../http/request-target.ts";
 import { forbiddenInTrailers } from "../../../http/trailer-fields.ts";
-import { conventional } from "../../../http/usual-case.ts";
 import { failures, type ProxyError } from "../../error.ts";
 import { CODE, ConnectionError } from "../../http2/frames.ts";
 
@@ -76,7 +75,7 @@ function listedName(name: string): ListedName {
   const known = listed.get(name);
   if (known !== undefined) return known;
   const kind = kindOf(name);
-  const made = { field: kind === NOT_VALID ? HOST : fieldName(conventional(name)), kind };
+  const made = { field: kind === NOT_VALID ? HOST : usualName(name), kind };
   if (listed.size >= MAX_LISTED) listed.clear();
   if (name.length <= MAX_NAME_LENGTH) listed.set(name, made);
   return made;
