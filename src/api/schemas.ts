@@ -110,6 +110,10 @@ const explanation = t.Object(
     listener: orNull(named, "Listener of the request"),
     route: orNull(named, "Route that matches"),
     service: orNull(named, "Service of the route"),
+    path_handling: orNull(
+      t.Unsafe<string>({ type: "string", enum: ["canonical", "raw"] }),
+      "In which form the route takes the path, and the target receives it",
+    ),
     ...explainedProtocol,
     outcome: t.Unsafe<string>({
       type: "string",

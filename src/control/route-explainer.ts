@@ -52,6 +52,7 @@ export interface ExplanationView extends Pick<EngineView, "engine" | "grpc"> {
   readonly listener: Named | null;
   readonly route: Named | null;
   readonly service: Named | null;
+  readonly path_handling: Explanation["pathHandling"];
   readonly outcome: ExplainedOutcome;
   readonly upgrade: ExplainedUpgrade | null;
   readonly status: number | null;
@@ -102,6 +103,7 @@ export class RouteExplainer {
       service: named(services, answer.serviceId),
       engine,
       grpc,
+      path_handling: answer.pathHandling,
       outcome: answer.outcome,
       upgrade: answer.upgrade,
       status: answer.status === 0 ? null : answer.status,

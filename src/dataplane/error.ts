@@ -110,6 +110,10 @@ export const failures = {
     421,
     'this listener cannot send the trailers that gRPC needs; it needs engine "sluice"',
   ),
+  rawEngine: client(
+    421,
+    'this listener does not know paths as they came; it needs engine "sluice" without http3',
+  ),
   grpcDeadline: {
     ...client(504, "the deadline of the call has passed"),
     token: "http_response_timeout",

@@ -21,6 +21,7 @@ import {
   redirectsToHttps,
   redirectToHttps,
 } from "./request/local-responses.ts";
+import { readRawPath } from "./request/raw-target.ts";
 import { chooseUpgrade } from "./request/upgrade-choice.ts";
 import { upstreamHost, upstreamTarget } from "./request/upstream-request.ts";
 import { chainOf, type RouteRuntime } from "./route-runtime.ts";
@@ -72,6 +73,7 @@ export function explain(
     listenerId,
     engine,
     routeId: null,
+    pathHandling: null,
     serviceId: null,
     candidates: [],
     plugins: [],
@@ -89,6 +91,7 @@ export function explain(
   const { routes } = generation;
   const route = servesNoHost ? null : routes.match(request);
   request.route = route;
+  const unread = route?.isRaw === true ? readRawPath(request) : null;
   const candidates = routes.router
     .rankCandidates(request, MAX_CANDIDATES)
     .map(({ entry: candidate, position, mismatch }) => ({
@@ -104,12 +107,15 @@ export function explain(
           failures.noRoute.status,
           servesNoHost ? NO_LISTENER : failures.noRoute.detail,
         )
-      : routeOutcome(request, route);
+      : unread === null
+        ? routeOutcome(request, route)
+        : outcomeOf("refused", unread.status, unread.detail);
   return {
     ...rest,
     ...outcome,
     listenerId: servesNoHost ? null : id,
     routeId: route?.id ?? null,
+    pathHandling: route?.route.path_handling ?? null,
     candidates,
     plugins: explainPlugins(request, worker.geo),
     serviceId: outcome.serviceId ?? null,
@@ -126,8 +132,8 @@ function listenerFor(generation: Generation, url: URL): string | null {
   return (fitting.find(({ listener }) => listener.port === port) ?? fitting[0])?.id ?? null;
 }
 
-/** The request as a ClientStream; a Request object would not accept every method. `hasTunnels`: its engine owns its sockets. */
-function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
+/** The request as a ClientStream; a Request object would not accept every method. `isOwn`: the gateway's engine serves it. */
+function streamOf(asked: ExplainedRequest, isOwn: boolean): ClientStream {
   const url = new URL(asked.url);
   // No client sends it.
   url.hash = "";
@@ -137,13 +143,14 @@ function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
   return {
     method: asked.method,
     url: url.href,
+    ...(isOwn ? { rawTarget: rawTargetOf(asked.url) } : {}),
     fields: HeaderBlock.of(new Headers({ host: url.host, ...asked.headers }).toJSON()),
     problem: null,
     awaitsContinue: false,
     connection: null,
     features: { hasTrailers: true, readsTrailers: true, keepsLength: true, hasInterim: true },
-    httpVersion: hasTunnels ? "1.1" : null,
-    ...(hasTunnels ? { switchProtocols: refused } : {}),
+    httpVersion: isOwn ? "1.1" : null,
+    ...(isOwn ? { switchProtocols: refused } : {}),
     hasBody: false,
     openBody: refused,
     setTrailers: refused,
@@ -159,6 +166,12 @@ function streamOf(asked: ExplainedRequest, hasTunnels: boolean): ClientStream {
     upgrade: refused,
     abort: refused,
   };
+}
+
+/** What a client would send for the URL that does not change it. */
+function rawTargetOf(url: string): string {
+  const [, target = ""] = /^[^:]*:\/\/[^/?#]*([^#]*)/.exec(url) ?? [];
+  return target.startsWith("/") ? target : `/${target}`;
 }
 
 function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOutcome {

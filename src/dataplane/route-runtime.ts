@@ -9,6 +9,8 @@ import { type Chain, PluginSet } from "./plugin/plugin-set.ts";
 export interface RouteRuntime {
   readonly id: string;
   readonly route: Route;
+  /** Whether it takes the path as the client has sent it. */
+  readonly isRaw: boolean;
   /** The counters of its requests; set with the first one. */
   series: Series | null;
   /** Prefixes that may be stripped or replaced, longest first; empty when nothing is. */
@@ -56,6 +58,7 @@ export function routeRuntime(route: Route): RouteRuntime {
   return {
     id: route.id,
     route,
+    isRaw: route.path_handling === "raw",
     series: null,
     prefixes: usesPrefix ? prefixes.sort((a, b) => b.length - a.length) : [],
     replacement: route.prefix_rewrite,

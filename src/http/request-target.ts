@@ -32,6 +32,8 @@ const NOT_IN_A_PATH = /[^!$%&-;=@-Z[\]_a-z|~]/;
 // Neither allows a `#`, so the same test rejects fragments.
 const NOT_IN_A_QUERY = /[^\x21\x22\x24-\x7e]/;
 const NOT_AN_ESCAPE = /%(?![0-9a-fA-F]{2})|%00/;
+/** Of a path as it came, whose `%00` and dot segments only the target reads. */
+const NOT_WHOLE = /%(?![0-9a-fA-F]{2})/;
 const ESCAPE = /%[0-9a-fA-F]{2}/g;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 // A dot segment as any server may read it: ended by a slash or backslash, plain or escaped, or by a `;` parameter, which
@@ -66,6 +68,21 @@ export function readTarget(url: string, into: RequestTarget): boolean {
   if (NOT_IN_A_QUERY.test(query)) return false;
   into.query = query;
   into.target = canonical === path ? url.slice(start) : `${canonical}?${query}`;
+  return true;
+}
+
+/**
+ * Splits a target in origin form as the client sent it, without a change; false: it is none (RFC 9112 section 3.2). Characters
+ * that only some servers escape pass, such as `{` and `|`.
+ */
+export function readRawTarget(sent: string, into: RequestTarget): boolean {
+  if (sent.charCodeAt(0) !== 47 || NOT_IN_A_QUERY.test(sent)) return false;
+  const mark = sent.indexOf("?");
+  const path = mark < 0 ? sent : sent.slice(0, mark);
+  if (NOT_WHOLE.test(path)) return false;
+  into.path = path;
+  into.query = mark < 0 ? "" : sent.slice(mark + 1);
+  into.target = sent;
   return true;
 }
 

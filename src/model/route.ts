@@ -16,6 +16,7 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
+import { pathHandling } from "./path-handling.ts";
 import { requestBuffering } from "./request-buffering.ts";
 import { retriesFields } from "./retries.ts";
 import { upgradeFields } from "./upgrade-fields.ts";
@@ -357,6 +358,7 @@ export const routeInput = t.Object(
         },
       }),
     ),
+    path_handling: pathHandling,
     request_buffering: requestBuffering,
     ...upgradeFields,
     enabled: flag(true, "Whether the router uses the route", {

@@ -159,6 +159,12 @@ export interface PluginDefinition<S extends TObject = TObject> {
   /** Whether only admins may write instances; default false. */
   readonly needsAdmin?: boolean;
   /**
+   * Whether it decides nothing by the path, and at most logs it, so that it may run on routes with `path_handling: "raw"`, where
+   * `path` and `target` are as the client has sent them. Conditions and services in its configuration are checked separately.
+   * Default: false.
+   */
+  readonly ignoresPath?: boolean;
+  /**
    * Regular expressions outside of fields made with `regex`, with their paths inside the configuration: the gateway rejects
    * expressions with unbounded backtracking.
    */

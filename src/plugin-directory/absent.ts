@@ -66,6 +66,7 @@ export function absentPlugin(name: string, number: number): AnyPlugin {
     onError: "closed",
     allowsMultiple: true,
     needsAdmin: true,
+    ignoresPath: true,
     code: absentCode(name, number, true),
     create() {
       throw new Error("the plugin is not loaded");

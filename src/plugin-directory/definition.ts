@@ -19,6 +19,7 @@ export interface PlainDefinition {
   readonly allowsMultiple: boolean;
   readonly namesRequests: boolean;
   readonly needsAdmin: boolean;
+  readonly ignoresPath: boolean;
   readonly example: unknown;
   readonly config: unknown;
 }
@@ -55,7 +56,7 @@ export function plainDefinition(given: unknown, name: string): PlainDefinition {
   requireThat(typeof definition.create === "function", "create: must be a function");
   for (const member of ["check", "perNode"] as const)
     requireThat(isAbsentOr("function", definition[member]), `${member}: must be a function`);
-  for (const member of ["allowsMultiple", "namesRequests", "needsAdmin"] as const)
+  for (const member of ["allowsMultiple", "namesRequests", "needsAdmin", "ignoresPath"] as const)
     requireThat(isAbsentOr("boolean", definition[member]), `${member}: must be true or false`);
   for (const [member, why] of Object.entries(CARRIED_NOWHERE))
     requireThat(definition[member as keyof AnyPlugin] === undefined, `${member}: ${why}`);
@@ -71,6 +72,7 @@ export function plainDefinition(given: unknown, name: string): PlainDefinition {
     allowsMultiple: definition.allowsMultiple ?? false,
     namesRequests: definition.namesRequests ?? false,
     needsAdmin: definition.needsAdmin ?? false,
+    ignoresPath: definition.ignoresPath ?? false,
     ...schemaOf(definition),
   };
 }

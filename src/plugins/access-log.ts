@@ -66,6 +66,7 @@ other than \`full\`, headers such as X-Forwarded-For are not logged. Secrets in 
     redact: { query: ["token"], ip: "mask" },
   },
   onError: "open",
+  ignoresPath: true,
   check: problemsOf,
   async create(own, kit) {
     const redaction = new Redaction(own.redact, () => kit.deriveKey("addresses"));

@@ -99,6 +99,7 @@ Paths are compared in their most permissive reading, so that \`/admin\` also mat
     default: "continue",
   },
   onError: "closed",
+  ignoresPath: true,
   check,
   create: (own) => new Policy(own),
 });

@@ -38,6 +38,7 @@ such as a claim of an identity provider. The groups of an anonymous consumer cou
   config: schema,
   example: { allow: ["staff"] },
   onError: "closed",
+  ignoresPath: true,
   check: ({ allow, deny }) => {
     if (allow.length === 0 && deny.length === 0)
       return [{ path: "", message: "allow or deny must name a group" }];

@@ -33,6 +33,7 @@ connections of stream routes are not limited.`,
   config: schema,
   example: { download_bps: 1_000_000 },
   onError: "open",
+  ignoresPath: true,
   check: ({ download_bps, upload_bps, key }) => {
     const problems: { path: string; message: string }[] = [];
     if (download_bps === null && upload_bps === null)

@@ -86,6 +86,7 @@ are weak: set new passwords with bcrypt or argon2id. They accept passwords of up
     ],
   },
   onError: "closed",
+  ignoresPath: true,
   check: ({ users }) => {
     const names = new Set<string>();
     return users.flatMap(({ username, password_hash: hash }, at) => {

@@ -100,6 +100,7 @@ error.`,
     fail_open: true,
   },
   onError: "closed",
+  ignoresPath: true,
   check: problemsOf,
   metrics: denyMetrics("sluice_blocklist"),
   feed: {

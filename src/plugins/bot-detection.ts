@@ -62,6 +62,7 @@ clients of an instance wait, further ones are rejected at once.`,
   config: schema,
   example: { presets: ["scanners"], deny: ["^python-requests/"], allow: ["uptime"] },
   onError: "open",
+  ignoresPath: true,
   create(own) {
     const judge = judgeOf(own);
     const delays = own.tarpit_ms === 0 ? null : new Delays();

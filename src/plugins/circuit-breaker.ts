@@ -118,6 +118,7 @@ The metric \`sluice_circuit_state\` is 0 for closed, 1 for half open and 2 for o
   config: schema,
   example: { error_ratio: 0.5, min_requests: 20, open_for: 10 },
   onError: "open",
+  ignoresPath: true,
   check: problemsOf,
   metrics: [
     {

@@ -243,6 +243,7 @@ of its \`max_total\`. With a \`priority\` below 2500 this plugin runs inside of 
   config: schema,
   example: { encodings: ["zstd", "br", "gzip"], min_bytes: 1024 },
   onError: "open",
+  ignoresPath: true,
   create(own) {
     const prepared = prepare(own);
     return { response: (context, draft) => respond(context, draft, prepared) };

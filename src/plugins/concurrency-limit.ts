@@ -52,6 +52,7 @@ the queue.`,
   config: schema,
   example: { max: 100, queue: 50, queue_timeout: 2000 },
   onError: "open",
+  ignoresPath: true,
   check: ({ key }) => {
     const problem = keyProblem(key);
     return problem === null ? [] : [{ path: "key", message: problem }];

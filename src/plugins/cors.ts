@@ -102,6 +102,7 @@ A regular expression has to match the whole origin: \`~https://[a-z0-9-]+\\.exam
   config: schema,
   example: { origins: ["https://app.example.com"], credentials: true },
   onError: "open",
+  ignoresPath: true,
   check,
   create(own) {
     const policy = compile(own);

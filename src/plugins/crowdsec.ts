@@ -74,6 +74,7 @@ the last error.`,
     fail_open: true,
   },
   onError: "closed",
+  ignoresPath: true,
   check: ({ api_key }) =>
     // A reference to a secret is no text here.
     typeof api_key === "string" && !isFieldValue(api_key)

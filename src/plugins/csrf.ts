@@ -63,6 +63,7 @@ Behind a proxy that terminates TLS, add it to \`settings.trusted_proxies\`: othe
   config: schema,
   example: { allowed_origins: ["https://app.example.com"] },
   onError: "closed",
+  ignoresPath: true,
   check: ({ allowed_origins: origins }) =>
     origins.flatMap((text, at) => {
       const message =

@@ -126,6 +126,7 @@ gateway's own page follows this setting too.`,
     replace_upstream: true,
   },
   onError: "open",
+  ignoresPath: true,
   check: ({ pages }) =>
     Object.entries(pages).flatMap(([status, forms]) => {
       const path = `pages.${status}`;

@@ -43,6 +43,7 @@ survive a change of the lists.`,
   config: schema,
   example: { allow: ["10.0.0.0/8", "127.0.0.0/8", "::1"] },
   onError: "closed",
+  ignoresPath: true,
   create(own) {
     const isDenied = compileCidrs(own.deny);
     const isListed = compileCidrs(own.allow);

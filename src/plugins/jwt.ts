@@ -211,6 +211,7 @@ base64url, so that no token has a second spelling.`,
     claims_to_headers: { sub: "X-User-Id" },
   },
   onError: "closed",
+  ignoresPath: true,
   check: (own) => [
     ...(own.jwks_url !== null && own.jwks !== null
       ? [{ path: "jwks", message: "must be null when jwks_url is given" }]

@@ -105,6 +105,7 @@ constant time, also with a million keys. A request with several keys is rejected
   config: schema,
   example: { header_names: ["X-API-Key"] },
   onError: "closed",
+  ignoresPath: true,
   create(own, kit) {
     const fields = own.header_names.map((name) => name.toLowerCase());
     const prepared = { own, fields, kit };

@@ -176,6 +176,7 @@ responds 503.`,
     group_base_dn: "ou=groups,dc=example,dc=com",
   },
   onError: "closed",
+  ignoresPath: true,
   check: problemsOf,
   async create(own, kit) {
     const authenticator = new Authenticator(

@@ -62,6 +62,7 @@ fingerprints in lower case without colons. A certificate that expires while its 
   config: schema,
   example: { allowed_san: ["*.clients.example.com"], consumer_by: "san" },
   onError: "closed",
+  ignoresPath: true,
   create(own) {
     const authenticator = new Authenticator(own);
     return {

@@ -95,6 +95,7 @@ this plugin keeps its ids and decides about the sampling.`,
   config: schema,
   example: { resource_attributes: { "deployment.environment.name": "test" }, sample_rate: 1 },
   onError: "open",
+  ignoresPath: true,
   check: ({ endpoint, headers }) => [
     ...(endpoint !== null && URL.parse(endpoint)?.username
       ? [{ path: "endpoint", message: "must not contain a user name or password" }]

@@ -59,6 +59,7 @@ valid \`traceparent\` is removed.`,
   config: schema,
   example: { trust_incoming: "always" },
   onError: "open",
+  ignoresPath: true,
   namesRequests: true,
   check: ({ header }) =>
     GATEWAY_FIELDS.has(header.toLowerCase())

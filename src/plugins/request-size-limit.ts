@@ -42,6 +42,7 @@ The limits of the listener and of \`settings.limits\` apply too; the lowest one 
   config: schema,
   example: { max_body_bytes: 1_048_576 },
   onError: "closed",
+  ignoresPath: true,
   create(own) {
     const {
       max_body_bytes: maxBody,

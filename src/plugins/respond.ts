@@ -116,6 +116,7 @@ its resources. When 10000 clients of an instance wait, further ones get their re
   config: schema,
   example: { status: 503, json: { message: "back soon" }, retry_after: 600, percent: 50 },
   onError: "closed",
+  ignoresPath: true,
   check,
   create(own) {
     const mayPass = bypassOf(own.bypass);

@@ -132,6 +132,7 @@ A Content-Security-Policy that does not fit the pages breaks them: test it with 
   config: schema,
   example: { hsts: { max_age: 86_400 }, csp: "default-src 'self'" },
   onError: "open",
+  ignoresPath: true,
   check,
   create(own) {
     const fields = fieldsOf(own);

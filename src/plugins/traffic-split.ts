@@ -111,6 +111,7 @@ count for the weights.`,
     ],
   },
   onError: "open",
+  ignoresPath: true,
   check: problemsOf,
   create: (own, kit) => createHandlers(own, kit),
 });

@@ -26,6 +26,7 @@ import { checkEngines } from "./engine-rules.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import { checkPlugins } from "./plugin-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
+import { checkRawRoutes } from "./raw-path-rules.ts";
 import { checkSharing } from "./shared-listeners.ts";
 import type { CollectionChange, LargeChange } from "./snapshot.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
@@ -78,6 +79,7 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   checkApplications(candidate, list);
   yield* checkPlugins(candidate, context, list);
   yield* checkEngines(candidate, list);
+  yield* checkRawRoutes(candidate, context.plugins, list);
   checkAccess(candidate, context, list);
   checkDestinations(candidate, context, list);
   yield* checkPermitted(candidate, context, list);

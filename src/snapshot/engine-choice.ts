@@ -18,8 +18,11 @@ export function isReachable(
   if (ids.length > 0 && !ids.includes(listener.id)) return false;
   if (!protocols.includes(listener.protocol)) return false;
   if (hosts.length === 0 || listener.hosts.length === 0) return true;
-  const served = listener.hosts.map(normalHost);
-  return hosts.map(normalHost).some((host) => served.some((other) => overlap(host, other)));
+  return hosts.some((host) => listener.hosts.some((other) => overlap(host, other)));
 }
 
-const overlap = (a: string, b: string) => patternsFor(a).includes(b) || patternsFor(b).includes(a);
+/** Whether some host matches both. */
+export function overlap(one: string, other: string): boolean {
+  const [a, b] = [normalHost(one), normalHost(other)];
+  return patternsFor(a).includes(b) || patternsFor(b).includes(a);
+}

@@ -1,5 +1,6 @@
 // The request of "explain" and how a worker would handle it; plain data.
 import type { HttpEngine } from "../model/listener.ts";
+import type { Route } from "../model/route.ts";
 
 /** A hypothetical request. */
 export interface ExplainedRequest {
@@ -61,6 +62,8 @@ export interface Explanation {
   /** What serves the listener in this worker; null: it has no socket. */
   readonly engine: HttpEngine | null;
   readonly routeId: string | null;
+  /** Of the route; null: none matches. */
+  readonly pathHandling: Route["path_handling"] | null;
   readonly serviceId: string | null;
   readonly outcome: ExplainedOutcome;
   /** Of a local response; 0 for a proxied request. */

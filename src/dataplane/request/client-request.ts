@@ -19,6 +19,7 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { RouteSubject } from "../router/compiled-match.ts";
 import type { ClientStream } from "../server/client-stream.ts";
 import type { WorkerServices } from "../worker-services.ts";
+import { isForRawRoute } from "./raw-target.ts";
 
 /** The version and services that serve a request, from its first byte to its last. */
 export interface ServeContext {
@@ -196,13 +197,13 @@ export class ClientRequest implements RouteSubject, RequestTarget {
     if (this.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
     // TRACE would reveal header fields that the gateway adds (RFC 9110 section 9.3.8).
     if (this.method === "TRACE") return failures.traceMethod;
+    this.host = host;
+    if (listener.choice !== null) this.listener = listener.choice.find(host);
     if (stream.url === "*") Object.assign(this, { path: "/", target: "*" });
-    else if (!readTarget(stream.url, this))
+    else if (!readTarget(stream.url, this) && !isForRawRoute(this))
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
-    this.host = host;
     this.isGrpc = this.method === "POST" && isGrpcContentType(this.fields.get("content-type"));
-    if (listener.choice !== null) this.listener = listener.choice.find(host);
     return null;
   }
 

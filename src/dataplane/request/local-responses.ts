@@ -20,7 +20,11 @@ export function routeResponse(request: ClientRequest, route: RouteRuntime): Loca
 export const redirectsToHttps = (request: ClientRequest, route: RouteRuntime): boolean =>
   route.redirectStatus > 0 &&
   request.clientScheme() === "http" &&
-  !(route.route.service_id !== null && request.path.startsWith(CHALLENGE_PATH));
+  !(route.route.service_id !== null && isChallenge(request.path));
+
+/** A token is base64url (RFC 8555 section 8.3): behind it, a path as it came could climb out. */
+const isChallenge = (path: string): boolean =>
+  path.startsWith(CHALLENGE_PATH) && /^[\w-]*$/.test(path.slice(CHALLENGE_PATH.length));
 
 /**
  * Same host and target under https. A client that sent a port connected directly, so it needs the port of the https

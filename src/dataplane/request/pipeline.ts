@@ -15,6 +15,7 @@ import type { WorkerServices } from "../worker-services.ts";
 import { ClientRequest, type ServeContext } from "./client-request.ts";
 import { defaultSiteResponse, routeResponse } from "./local-responses.ts";
 import { ProxyTransaction } from "./proxy-transaction.ts";
+import { readRawPath } from "./raw-target.ts";
 import { respondClosed, respondError, respondLocal, respondUnread } from "./respond.ts";
 import { chooseUpgrade } from "./upgrade-choice.ts";
 import { UpgradeTransaction } from "./upgrade-transaction.ts";
@@ -86,6 +87,8 @@ function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeli
   const entry = request.listener.servesNoHost ? null : routes.router.match(request);
   const route = entry === null ? null : (entry.value ?? routes.of(entry));
   request.route = route;
+  const unread = route?.isRaw === true ? readRawPath(request) : null;
+  if (unread !== null) return respondError(request, unread);
   const chain = instances.isEmpty
     ? null
     : route === null

@@ -14,7 +14,10 @@ import { RequestBody } from "../upstream/request-body.ts";
 import { passesTrailers, upstreamTrailers } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** Path and query of the upstream request line; null when a rewrite yields an invalid path. */
+/**
+ * Path and query of the upstream request line; null when a rewrite yields an invalid path, or when a path that the target
+ * receives as it came would follow another one, out of which it could climb.
+ */
 export function upstreamTarget(
   request: ClientRequest,
   runtime: RouteRuntime,
@@ -22,6 +25,7 @@ export function upstreamTarget(
 ): string | null {
   const base = service.service.path;
   const { edits } = request;
+  if (runtime.isRaw && (base !== "" || edits?.hasOwnPath === true)) return null;
   if (edits !== null && (edits.hasOwnPath || edits.hasOwnQuery))
     return editedTarget(request, runtime, service);
   if (base === "" && runtime.prefixes.length === 0 && runtime.rewrite === null)

@@ -96,6 +96,8 @@ export interface ClientStream {
   readonly method: string;
   /** Absolute form: scheme, authority and target as parsed by the engine; or the origin form alone, or `*`. */
   readonly url: string;
+  /** The target before the engine resolved or escaped anything, in origin form; absent: the engine does not know it. */
+  readonly rawTarget?: string;
   /** What is wrong with the request, where the engine leaves the response to the request path; else null. */
   readonly problem: ProxyError | null;
   /** The header fields, for whose syntax the engine vouches. */

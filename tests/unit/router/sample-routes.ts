@@ -10,6 +10,7 @@ export function routeOf(fields: Partial<Route> & { readonly id: string }): Route
     paths: [],
     grpc_methods: [],
     grpc_idle_timeout: 0,
+    path_handling: "canonical",
     request_buffering: "off",
     grpc_max_message_bytes: 0,
     methods: [],

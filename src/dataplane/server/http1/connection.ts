@@ -29,6 +29,7 @@ const PROBE_AFTER_MS = 500;
 const UNREAD: RequestHead = {
   method: "GET",
   target: "/",
+  rawTarget: "/",
   httpVersion: "1.1",
   fields: EMPTY_BLOCK,
   bodyLength: 0,

@@ -17,6 +17,8 @@ export interface RequestHead {
   readonly method: string;
   /** Origin form, or `*`. */
   readonly target: string;
+  /** The same before it was made normal. */
+  readonly rawTarget: string;
   readonly httpVersion: "1.0" | "1.1";
   readonly fields: HeaderBlock;
   /** Bytes of the body; `CHUNKED`; 0: none. */
@@ -224,11 +226,13 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
   const sent = text.slice(methodEnd + 1, lineEnd - 9);
   // Servers that read one of several cookie fields would see other cookies than plugins do.
   if (fields.cookies > 1) fields = fields.with("cookie", fields.cookie);
+  let rawTarget = sent;
   let target = sent;
   if (sent.charCodeAt(0) !== 47) {
     const other = otherForm(sent, method);
     if (other === null) return failures.badRequest("the request target is not valid");
-    target = other.target;
+    rawTarget = other.rawTarget;
+    target = rawTarget === "*" ? rawTarget : normalTarget(rawTarget);
     // RFC 9112 section 3.2.2: it replaces Host.
     if (other.authority !== null && other.authority !== hostField)
       fields = fields.with("host", other.authority);
@@ -238,6 +242,7 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
   return {
     method,
     target,
+    rawTarget,
     httpVersion: isHttp11 ? "1.1" : "1.0",
     fields,
     bodyLength,
@@ -252,18 +257,17 @@ function requestOf(parts: HeadParts): RequestHead | ProxyError {
 function otherForm(
   sent: string,
   method: string,
-): { readonly target: string; readonly authority: string | null } | null {
+): { readonly rawTarget: string; readonly authority: string | null } | null {
   const absolute = ABSOLUTE.exec(sent);
   if (absolute === null) {
-    if (sent === "*" && method === "OPTIONS") return { target: sent, authority: null };
-    return method === "CONNECT" ? { target: normalTarget(sent), authority: null } : null;
+    if (sent === "*" && method === "OPTIONS") return { rawTarget: sent, authority: null };
+    return method === "CONNECT" ? { rawTarget: sent, authority: null } : null;
   }
   // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the whole server.
   const [, authority = "", path = method === "OPTIONS" ? "*" : "/"] = absolute;
   // RFC 9110 section 4.2.4: user information would show another name than the one that is meant.
   if (authority === "" || authority.includes("@")) return null;
-  if (path === "*") return { target: path, authority };
-  return { target: normalTarget(path.startsWith("?") ? `/${path}` : path), authority };
+  return { rawTarget: path.startsWith("?") ? `/${path}` : path, authority };
 }
 
 const NO_OPTIONS: readonly string[] = [];

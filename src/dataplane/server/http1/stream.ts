@@ -50,6 +50,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
   readonly head: RequestHead;
   readonly method: string;
   readonly url: string;
+  readonly rawTarget: string;
   readonly fields: HeaderBlock;
   readonly httpVersion: string;
   readonly features: EngineFeatures;
@@ -77,6 +78,7 @@ export class Http1Stream extends ConnectedStream implements ClientStream {
     this.head = head;
     this.method = head.method;
     this.url = head.target;
+    this.rawTarget = head.rawTarget;
     this.fields = head.fields;
     this.httpVersion = head.httpVersion;
     this.features = FEATURES[head.takesTrailers ? "trailers" : head.httpVersion];

@@ -15,6 +15,8 @@ export interface Http2Head {
   readonly method: string;
   /** Origin form, or `*`. */
   readonly target: string;
+  /** `:path`. */
+  readonly rawTarget: string;
   readonly fields: HeaderBlock;
   /** Bytes of the body; `UNKNOWN`: no Content-Length. */
   readonly bodyLength: number;
@@ -209,6 +211,7 @@ export class HeaderList {
     return {
       method: isWebSocket ? "GET" : method || "GET",
       target: path === "*" && method === "OPTIONS" ? path : normalTarget(path),
+      rawTarget: path,
       fields: new HeaderBlock(this.#names, this.#values),
       bodyLength: this.#length,
       expectsContinue: this.#expectsContinue && !isLast,

@@ -69,6 +69,7 @@ export class Http2Stream
   readonly id: number;
   readonly method: string;
   readonly url: string;
+  readonly rawTarget: string;
   readonly fields: HeaderBlock;
   readonly connection: ConnectionInfo;
   readonly problem: ProxyError | null;
@@ -117,6 +118,7 @@ export class Http2Stream
     this.id = own.id;
     this.method = head.method;
     this.url = head.target;
+    this.rawTarget = head.rawTarget;
     this.fields = head.fields;
     this.connection = connection.info;
     this.problem = head.problem;

@@ -72,6 +72,7 @@ export function ExplanationView({ explanation }: Props) {
 
 function RequestPath({ explanation }: Props) {
   const { listener, route, service, upstream, status, engine, grpc, upgrade } = explanation;
+  const isRaw = explanation.path_handling === "raw";
   return (
     <Section title="Path through the gateway">
       <Stack gap={6}>
@@ -96,6 +97,7 @@ function RequestPath({ explanation }: Props) {
         <Fact label="Route">
           {route === null ? "none" : <ObjectLink page="routes" {...route} />}
         </Fact>
+        {isRaw && <Fact label="Path">raw: the target receives it as it came</Fact>}
         <Fact label="Service">
           {service === null ? "none" : <ObjectLink page="services" {...service} />}
         </Fact>
