@@ -15,6 +15,8 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", { name: "r", service_id: "s" });
+  const raw = { name: "raw", service_id: "s", hosts: ["raw.test"], path_handling: "raw" };
+  await gateway.ok("POST", "/api/v1/routes", raw);
 });
 afterAll(async () => {
   await gateway.stop();
@@ -53,17 +55,20 @@ const hostile: [what: string, line: string, fields: string][] = [
 ];
 
 describe("requests that fail and are logged", () => {
-  test.each(hostile)("%s: one line, clean", async (_, target, fields) => {
-    origin.answer = "nonsense\r\n\r\n";
-    const mark = gateway.stderr.length;
-    const bytes = `GET ${target} HTTP/1.1\r\nHost: h\r\n${fields}\r\n`;
-    const { outcome } = await exchange(bytes, { port: gateway.httpPort });
-    expect(["400", "502"]).toContain(outcome);
-    await eventually(() => linesSince(mark).some((line) => line.includes("request failed")));
-    const lines = linesSince(mark);
-    expectClean(lines);
-    expect(lines.filter((line) => line.includes('"message":"request failed"')).length).toBe(1);
-  });
+  test.each(["h", "raw.test"].flatMap((host) => hostile.map((each) => [host, ...each] as const)))(
+    "for %s, %s: one line, clean",
+    async (host, _, target, fields) => {
+      origin.answer = "nonsense\r\n\r\n";
+      const mark = gateway.stderr.length;
+      const bytes = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`;
+      const { outcome } = await exchange(bytes, { port: gateway.httpPort });
+      expect(["400", "502"]).toContain(outcome);
+      await eventually(() => linesSince(mark).some((line) => line.includes("request failed")));
+      const lines = linesSince(mark);
+      expectClean(lines);
+      expect(lines.filter((line) => line.includes('"message":"request failed"')).length).toBe(1);
+    },
+  );
 
   test("an invalid Host, an unknown one and a bare control character", async () => {
     const mark = gateway.stderr.length;
