@@ -301,9 +301,8 @@ export class ClientRequest implements RouteSubject, RequestTarget {
   /** Whether the whole body has arrived. */
   get isBodyRead(): boolean {
     const { transferEncoding, contentLength } = this.known;
-    const { bodyStream } = this;
     const hasLength = contentLength !== null && contentLength !== "0";
-    const hasBody = transferEncoding !== null || hasLength || bodyStream !== null;
+    const hasBody = transferEncoding !== null || hasLength || this.bodyStream !== null;
     return !hasBody || this.clientBody?.isComplete === true;
   }
 

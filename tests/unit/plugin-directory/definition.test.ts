@@ -60,6 +60,7 @@ describe("is refused", () => {
     [{ ...own, handlerTimeoutMs: 600_001 }, "handlerTimeoutMs: must be an integer"],
     [{ ...own, create: undefined }, "create: must be a function"],
     [{ ...own, needsAdmin: "yes" }, "needsAdmin: must be true or false"],
+    [{ ...own, ignoresPath: 1 }, "ignoresPath: must be true or false"],
     [{ ...own, config: undefined }, "config: must be made with config()"],
     [{ ...own, example: { a: 1 } }, "example: does not match config: a: is not a known field"],
     [{ ...own, config: config({ word: { ...word, default: () => 1 } as never }) }, "functions"],
@@ -88,6 +89,11 @@ describe("is refused", () => {
       { handlerTimeoutMs: 600_000 },
     ])
       expect(sent({ ...own, ...fields })).toMatchObject({ name: "own" });
+  });
+
+  test("that it ignores the path arrives, and is false where nothing says so", () => {
+    expect(sent({ ...own, ignoresPath: true })).toMatchObject({ ignoresPath: true });
+    expect(sent(own)).toMatchObject({ ignoresPath: false });
   });
 
   test("and a secret with a destination is accepted", () => {
