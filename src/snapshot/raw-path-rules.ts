@@ -12,9 +12,12 @@ import { matchedPaths } from "./matched-paths.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import type { ProblemList } from "./problem.ts";
 
+/** Where something can come into the way. */
+const sources = ["routes", "services", "listeners", "plugins"] as const;
+
 /** Why a route cannot take raw paths, and the object that is in the way. */
 interface Obstacle {
-  readonly collection: "routes" | "services" | "listeners" | "plugins";
+  readonly collection: (typeof sources)[number];
   readonly id: string;
   readonly path: string;
   /** Follows the name of the route. */
@@ -30,7 +33,9 @@ export function* checkRawRoutes(
   const changed = new Set(difference.routes.upserts);
   const isChanged = ({ collection, id }: Obstacle): boolean =>
     difference[collection].upserts.some((each: { readonly id: string }) => each.id === id);
-  for (const route of rawRoutesOf(config, previous, difference)) {
+  const routes = rawRoutesOf(config, previous, difference);
+  if (sources.every((name) => difference[name].upserts.length === 0)) return;
+  for (const route of routes) {
     if (!route.enabled) continue;
     const isNew = changed.has(route);
     const others = isNew ? config.routes.values() : changed;

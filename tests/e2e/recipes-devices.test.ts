@@ -1,5 +1,6 @@
 // Runs the commands of docs/recipes.md for what proxies often break: other upgrades, Windows authentication, devices, a sub path.
 import { expect } from "bun:test";
+import { createHash, createHmac } from "node:crypto";
 import type { Socket } from "bun";
 import { needs } from "../support/needs.ts";
 import { visit } from "../support/public-names.ts";
@@ -115,6 +116,62 @@ test("ESP devices: heads with bare LF, and a body that firmware finds by its fie
     const posted = await fetchFrom(url, version, "--data", "cmnd=Power");
     expect([version, posted.status, posted.text()]).toEqual([version, 200, "cmnd=Power"]);
   }
+});
+
+/** What an S3 server verifies: it signs path and fields as it has received them (AWS Signature Version 4). */
+function isSigned(head: string, secret: string): boolean {
+  const [, method = "", target = ""] = /^(\S+) (\S+) /.exec(head) ?? [];
+  const fieldOf = (name: string) =>
+    new RegExp(`\\r\\n${name}: (.*)\\r\\n`, "i").exec(head)?.[1] ?? "";
+  const [, scope = "", names = "", signature = ""] =
+    /Credential=[^/]+\/([^,]+), ?SignedHeaders=([^,]+), ?Signature=(\w+)/.exec(
+      fieldOf("authorization"),
+    ) ?? [];
+  const [path = "", query = ""] = target.split("?");
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  const hmac = (key: string | Buffer, text: string) =>
+    createHmac("sha256", key).update(text).digest();
+  const fields = names.split(";").map((name) => `${name}:${fieldOf(name)}\n`);
+  const body = fieldOf("x-amz-content-sha256") || sha256("");
+  const request = [method, path, query, fields.join(""), names, body].join("\n");
+  const text = ["AWS4-HMAC-SHA256", fieldOf("x-amz-date"), scope, sha256(request)].join("\n");
+  const key = scope.split("/").reduce<string | Buffer>(hmac, `AWS4${secret}`);
+  return hmac(key, text).toString("hex") === signature;
+}
+
+test("object stores: signatures of paths as curl has sent them verify, with the second command only", async () => {
+  const target = startTarget((head) =>
+    isSigned(head, "secret")
+      ? "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nkey"
+      : "HTTP/1.1 403 Forbidden\r\nContent-Length: 21\r\n\r\nSignatureDoesNotMatch",
+  );
+  await followRecipe("Object stores that sign their paths", scene, { "10.0.0.44:9000": target });
+  const statusOf = async (path: string, version: string) => {
+    const signing = ["--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "access:secret"];
+    const url = `https://s3.example.com${path}`;
+    return (await fetchFrom(url, "--path-as-is", version, ...signing)).status;
+  };
+  const paths = ["/bucket/key", "/bucket/a/../b", "/bucket/a/./b", "/bucket/a%7eb"];
+  const statuses = () =>
+    Promise.all(
+      ["--http1.1", "--http2"].map((version) =>
+        Promise.all(paths.map((path) => statusOf(path, version))),
+      ),
+    );
+  expect(await statuses()).toEqual([
+    [200, 200, 200, 200],
+    [200, 200, 200, 200],
+  ]);
+  const changed = await fetch(`${scene.gateway.admin}/api/v1/routes/s3`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${scene.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ path_handling: "canonical" }),
+  });
+  expect(changed.status).toBe(200);
+  expect(await statuses()).toEqual([
+    [200, 403, 403, 403],
+    [200, 403, 403, 403],
+  ]);
 });
 
 test("Jellyfin under a sub path: the path passes whole, and no other one", async () => {
