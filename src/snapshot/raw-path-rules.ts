@@ -33,17 +33,19 @@ export function* checkRawRoutes(
   const changed = new Set(difference.routes.upserts);
   const isChanged = ({ collection, id }: Obstacle): boolean =>
     difference[collection].upserts.some((each: { readonly id: string }) => each.id === id);
-  const routes = rawRoutesOf(config, previous, difference);
+  const routes = rawRoutesOf(config, previous, difference).filter(({ enabled }) => enabled);
   if (sources.every((name) => difference[name].upserts.length === 0)) return;
+  const sharingHosts = hostIndex(routes);
+  for (const other of routes.some((each) => changed.has(each)) ? config.routes.values() : changed) {
+    if (other.enabled && matchesByPath(other))
+      for (const route of sharingHosts(other)) {
+        const isNew = changed.has(route) || changed.has(other);
+        const found = isNew ? otherRoute(route, other) : null;
+        if (found !== null) report(route, found);
+      }
+    yield;
+  }
   for (const route of routes) {
-    if (!route.enabled) continue;
-    const isNew = changed.has(route);
-    const others = isNew ? config.routes.values() : changed;
-    for (const other of others) {
-      const found = otherRoute(route, other);
-      if (found !== null) report(route, found);
-      yield;
-    }
     for (const found of obstaclesOf(route, config, plugins)) {
       report(route, found);
       yield;
@@ -79,17 +81,44 @@ function rawRoutesOf(
   return raw;
 }
 
+const matchesByPath = (route: Route): boolean =>
+  matchedPaths(route).some(({ type, value }) => type !== "prefix" || value !== "/");
+
+/** Finds those of the routes that have a host in common with another one, without comparing each with each. */
+function hostIndex(routes: readonly Route[]): (other: Route) => Iterable<Route> {
+  const at = new Map<string, Route[]>();
+  const below = new Map<string, Route[]>();
+  for (const route of routes)
+    for (const host of route.hosts.map(normalHost)) {
+      listIn(at, host).push(route);
+      for (const pattern of patternsFor(host)) listIn(below, pattern).push(route);
+    }
+  return ({ hosts }) => {
+    if (hosts.length === 0) return routes;
+    const found = hosts
+      .map(normalHost)
+      .flatMap((host) => [
+        ...(below.get(host) ?? []),
+        ...patternsFor(host).flatMap((pattern) => at.get(pattern) ?? []),
+      ]);
+    return new Set(found);
+  };
+}
+
+function listIn(lists: Map<string, Route[]>, key: string): Route[] {
+  const list = lists.get(key) ?? [];
+  if (list.length === 0) lists.set(key, list);
+  return list;
+}
+
 /** A route that would get some of the requests by their path: what the gateway matches is not what the target reads. */
 function otherRoute(route: Route, other: Route): Obstacle | null {
   const isInTheWay =
-    other.enabled &&
     other.id !== route.id &&
-    matchedPaths(other).some(({ type, value }) => type !== "prefix" || value !== "/") &&
     meets(route.protocols, other.protocols) &&
     (route.listener_ids.length === 0 ||
       other.listener_ids.length === 0 ||
       meets(route.listener_ids, other.listener_ids)) &&
-    meetsHosts(route.hosts, other.hosts) &&
     !precedes(route, other);
   if (!isInTheWay) return null;
   return {

@@ -9,6 +9,7 @@ import {
 } from "../../support/data-plane.ts";
 import { H2Client } from "../../support/h2-client.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
+import { Random, seedOfRun } from "../../support/random.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 
@@ -175,6 +176,21 @@ describe.each(["HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2", "HTTP/2 over TLS"])("%
       expect(target === "/bucket//key").toBe(canonical.status === 200);
     },
   );
+
+  test("whatever the target is: the store receives exactly these bytes, or the client gets 400", async () => {
+    const random = new Random(seedOfRun());
+    const parts = ["/", "//", ".", "..", "%2e", "%2F", "%5c", "%00", "%zz", "%", ";", "\\", "?"];
+    const others = ["a", "~", "#", '"', "{", "|", "\u00e9", "\u007f", "=", "&", "%C3%BC", "@", ":"];
+    for (let round = 0; round < 400; round++) {
+      let target = "/";
+      for (let left = random.between(0, 12); left > 0; left--)
+        target += random.pick(random.chance(0.6) ? parts : others);
+      const [path = ""] = target.split("?");
+      const isTarget = !/[^!-~]|#/.test(target) && !/%(?![0-9a-f]{2})/i.test(path);
+      const seen = isTarget ? { status: 200, target } : { status: 400, target: null };
+      expect({ asked: target, ...(await ask(target)) }).toEqual({ asked: target, ...seen });
+    }
+  });
 
   test("a path over the limit gets 414, also where its canonical form is short", async () => {
     const long = `/${"a/../".repeat(2000)}b`;
