@@ -101,7 +101,7 @@ soak: build
 .PHONY: test-e2e
 test-e2e: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium chromium-headless-shell openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev apache2-utils apt aria2 docker-registry ffmpeg netcat-openbsd wget
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium chromium-headless-shell openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev apache2-utils apt aria2 docker-registry ffmpeg netcat-openbsd wget subversion libapache2-mod-svn
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)

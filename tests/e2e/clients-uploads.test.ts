@@ -1,8 +1,7 @@
 // Programs that send: images to a registry, forms and sockets of a browser, upgrades; through the executable in cleartext on each engine.
 import { describe, expect } from "bun:test";
-import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { type Application, startApplication } from "../support/application.ts";
@@ -15,6 +14,7 @@ import {
 } from "../support/client-scene.ts";
 import { curl } from "../support/curl.ts";
 import { needs } from "../support/needs.ts";
+import { writeImage } from "../support/oci-image.ts";
 
 const { afterAll, beforeAll } = needs("executable");
 
@@ -195,33 +195,6 @@ http: { addr: "127.0.0.1:${port}" }
     expect(pulled.manifests[0].digest).toBe(digest);
   });
 });
-
-/** An OCI layout with two layers that no compression makes smaller; returns the digest of its manifest. */
-function writeImage(folder: string): string {
-  const blobs = join(folder, "blobs/sha256");
-  mkdirSync(blobs, { recursive: true });
-  const add = (content: string | Uint8Array, mediaType: string) => {
-    const hex = createHash("sha256").update(content).digest("hex");
-    writeFileSync(join(blobs, hex), content);
-    return { mediaType, digest: `sha256:${hex}`, size: Buffer.byteLength(content) };
-  };
-  const type = (name: string) => `application/vnd.oci.image.${name}`;
-  const layers = [3_000_000, 9_000_000].map((size) => add(randomBytes(size), type("layer.v1.tar")));
-  const rootfs = { type: "layers", diff_ids: layers.map(({ digest }) => digest) };
-  const config = { architecture: "amd64", os: "linux", config: {}, rootfs };
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: type("manifest.v1+json"),
-    config: add(JSON.stringify(config), type("config.v1+json")),
-    layers,
-  };
-  const described = add(JSON.stringify(manifest), manifest.mediaType);
-  const annotations = { "org.opencontainers.image.ref.name": "1.0" };
-  const index = { schemaVersion: 2, manifests: [{ ...described, annotations }] };
-  writeFileSync(join(folder, "index.json"), JSON.stringify(index));
-  writeFileSync(join(folder, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}');
-  return described.digest;
-}
 
 /** As the Docker client does for attach and exec. Bun.serve passes WebSockets only. */
 needs("executable", "node").test("Node upgrades a POST with a body", async () => {

@@ -62,7 +62,8 @@ export async function startClientScene(): Promise<ClientScene> {
   };
 }
 
-async function runIn(
+/** Runs a program with `home` as its home; throws with its output when it fails. */
+export async function runIn(
   home: string,
   command: readonly string[],
   { cwd = home, env = {}, input = "" }: RunOptions = {},

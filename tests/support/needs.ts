@@ -52,6 +52,7 @@ const PACKAGES = {
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  svn: "subversion",
   "systemd-analyze": "systemd",
   "update-ca-certificates": "ca-certificates",
   syncthing: "syncthing",
@@ -104,6 +105,8 @@ const conditions = {
       : "the right to make network namespaces and bridges",
   "another address": () =>
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
+  mod_dav_svn: () =>
+    existsSync("/usr/lib/apache2/modules/mod_dav_svn.so") ? null : "libapache2-mod-svn",
   "grpc-go": () =>
     existsSync("/usr/share/gocode/src/google.golang.org/grpc") ? null : "golang-google-grpc-dev",
   sprig: () =>
