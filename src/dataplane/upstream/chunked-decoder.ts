@@ -81,6 +81,14 @@ export class ChunkedDecoder {
     return parseTrailers(valid, this.#isOfClient);
   }
 
+  /** The connection has ended: whether a device's body is complete without the line behind its last chunk (RFC 9112 section 8). */
+  endsHere(): boolean {
+    const isBehindLast = this.#state === "trailer" || this.#state === "trailer-lf";
+    if (!this.#isLenient || !isBehindLast || this.#trailers !== "") return false;
+    this.wasLenient = true;
+    return true;
+  }
+
   #step(byte: number): void {
     if (++this.#lineBytes > MAX_LINE_BYTES)
       throw new ResponseSyntaxError("the target sent a chunk header that is too long");

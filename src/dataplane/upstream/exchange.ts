@@ -279,7 +279,6 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     if (used < chunk.length) this.#drop("the target sent bytes after its response");
     if (!decoder.done || this.#phase === "done") return;
     const { trailers } = decoder;
-    this.#wasLenient ||= decoder.wasLenient;
     if (trailers !== null) this.#owner.onTrailers?.(trailers);
     this.#finish();
   }
@@ -296,7 +295,7 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
     const connection = this.#connection;
     // After a response to an incomplete request the rest of the body would be parsed as the next request.
     const isKept = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
-    const mayKeep = isKept && !this.#wasLenient;
+    const mayKeep = isKept && !this.#wasLenient && this.#decoder?.wasLenient !== true;
     this.#owner.onFinished();
     this.#phase = "done";
     if (!this.#bodyIsSent) this.#body?.cancel();
@@ -320,8 +319,8 @@ export class Exchange implements ConnectionHandler, UpstreamExchange {
   ended(error: ProxyError | null, isReset: boolean): void {
     if (this.#phase === "done") return;
     if (this.#phase === "reading") {
-      const isWhole = this.#head?.framing === "close" && error === null && !isReset;
-      if (isWhole) this.#closeDelimited();
+      const mayEnd = this.#head?.framing === "close" || this.#decoder?.endsHere() === true;
+      if (mayEnd && error === null && !isReset) this.#closeDelimited();
       else this.#fail(error ?? failures.incomplete);
       return;
     }

@@ -195,6 +195,32 @@ describe.each(engines.flatMap((engine) => [true, false].map((isTls) => [engine, 
       }
     });
 
+    test.each([
+      ["0\r\n", true],
+      ["0\n", true],
+      ["0\r\n\r", true],
+      ["0\r\nT: 1\r\n", false],
+      ["0\r\nT", false],
+      ["0\r", false],
+      ["0", false],
+      ["", false],
+    ])("a connection that ends behind %j ends a body of chunks: %p", async (end, isWhole) => {
+      for (const each of [scene, streaming]) {
+        const usual = each.origin.answer;
+        each.origin.answer = (_, connection) => {
+          connection.write(`${CHUNKED}2\r\nok\r\n${end}`);
+          connection.end();
+          return null;
+        };
+        const { answers } = await ask(each, "/ends");
+        each.origin.answer = usual;
+        const [answer] = answers;
+        if (isWhole) expect(answer).toMatchObject({ status: 200, body: "ok", isComplete: true });
+        else expect(answer?.status === 200 && answer.isComplete).toBe(false);
+        expect((await ask(each, "/after")).answers[0]).toMatchObject({ body: "/after" });
+      }
+    });
+
     test("of a large body with bytes behind it all arrives, and they do not", async () => {
       const bytes = 5_000_000;
       const usual = scene.origin.answer;
