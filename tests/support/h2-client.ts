@@ -44,6 +44,9 @@ const SETTINGS = 4;
 const PING = 6;
 const GOAWAY = 7;
 const WINDOW_UPDATE = 8;
+const CONTINUATION = 9;
+/** SETTINGS_MAX_FRAME_SIZE of a server that says nothing. */
+const MAX_FRAME = 16_384;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
@@ -129,7 +132,17 @@ export class H2Client {
 
   /** A further block of fields on a stream. */
   trailers(stream: number, fields: readonly Field[], { isLast = true } = {}): void {
-    this.frame(HEADERS, END_HEADERS | (isLast ? END_STREAM : 0), stream, encode(fields));
+    const block = encode(fields);
+    const end = isLast ? END_STREAM : 0;
+    for (let at = 0; at === 0 || at < block.length; at += MAX_FRAME) {
+      const flags = (at === 0 ? end : 0) | (at + MAX_FRAME < block.length ? 0 : END_HEADERS);
+      this.frame(
+        at === 0 ? HEADERS : CONTINUATION,
+        flags,
+        stream,
+        block.subarray(at, at + MAX_FRAME),
+      );
+    }
   }
 
   data(stream: number, text: string, { isLast = true } = {}): void {

@@ -38,13 +38,22 @@ export async function exchange(
   try {
     connection.write(bytes);
     await connection
-      .until((received) => read(received, false, options.methods).answers.length >= wanted)
+      .until((received) => hasAnswers(received, wanted, options.methods))
       .catch((error) => {
         if (!connection.isClosed) throw error;
       });
     return read(connection.received, connection.isClosed, options.methods);
   } finally {
     connection.close();
+  }
+}
+
+/** What cannot be parsed counts as well: the caller gets the error when it parses the whole. */
+function hasAnswers(received: string, wanted: number, methods?: readonly string[]): boolean {
+  try {
+    return read(received, false, methods).answers.length >= wanted;
+  } catch {
+    return true;
   }
 }
 
@@ -120,9 +129,11 @@ function chunked(text: string): Body {
     const size = Number.parseInt(text.slice(at, end), 16);
     at = end + 2;
     if (size === 0) {
-      return text.startsWith("\r\n", at)
-        ? { content, length: at + 2, isComplete: true, endsWithConnection: false }
-        : short();
+      // Behind the fields of the trailer.
+      const last = text.indexOf("\r\n\r\n", at - 2);
+      return last < 0
+        ? short()
+        : { content, length: last + 4, isComplete: true, endsWithConnection: false };
     }
     if (text.length < at + size + 2) return short();
     content += text.slice(at, at + size);
