@@ -164,11 +164,11 @@ dist/ui/embedded.js: $(UI_SOURCES) package.json bun.lock scripts/build-ui.ts | s
 ui-dev: setup
 	@$(BUN) scripts/ui-dev.ts $(ARGS)
 
-#? screenshots: Screenshots of every page in light and dark, at 1440 and 380 pixels, into dist/screenshots
+#? screenshots: Screenshots of every page in light and dark into dist/screenshots (ARGS=--guide: those of docs/web-ui.md)
 .PHONY: screenshots
 screenshots: build
 	@scripts/debian-packages.sh chromium chromium-headless-shell
-	@$(BUN) tests/screenshots/main.ts
+	@$(BUN) tests/screenshots/main.ts $(ARGS)
 
 #? api-types: Write the types that the web UI calls the API with anew
 .PHONY: api-types

@@ -21,8 +21,10 @@ export function decodeApplication(document: unknown, config: GatewayConfig): App
 
 /** Validation beyond the schema; lower-cases names, resolves references. */
 export function checkApplication<T extends ApplicationInput>(input: T, config: GatewayConfig): T {
-  if (input.upstream === null && input.targets.length === 0)
-    throw invalid("upstream", "is required, or targets");
+  // What redirects every request needs no upstream.
+  const isRedirect = input.policies.redirect?.from === "/";
+  if (input.upstream === null && input.targets.length === 0 && !isRedirect)
+    throw invalid("upstream", "is required, or targets, or a redirect of the path /");
   if (input.upstream !== null) {
     if (input.targets.length > 0) throw invalid("targets", "must be absent with upstream");
     parseUpstream(input.upstream);

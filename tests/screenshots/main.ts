@@ -1,4 +1,5 @@
-// Screenshots of every page of the web UI in light and dark, at 1440 and 380 pixels, into dist/screenshots.
+// Screenshots of every page of the web UI in light and dark, at 1440 and 380 pixels, into dist/screenshots; with --guide those of
+// docs/web-ui.md.
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
@@ -6,6 +7,7 @@ import { type ResourceKey, resources } from "../../src/ui/api/resources.ts";
 import { pagePath } from "../../src/ui/page-path.ts";
 import { pages } from "../../src/ui/pages.ts";
 import { fillGateway } from "../support/filled-gateway.ts";
+import { shootGuide } from "./guide.ts";
 import { hasScheme, isQuiet, SCREENSHOTS, startUi, type UiScene } from "../support/ui-scene.ts";
 
 interface Shot {
@@ -186,8 +188,11 @@ async function shootFilled(): Promise<void> {
   }
 }
 
-rmSync(SCREENSHOTS, { recursive: true, force: true });
-mkdirSync(SCREENSHOTS, { recursive: true });
-await shootEmpty();
-await shootFilled();
-console.log(`screenshots: ${SCREENSHOTS}`);
+if (process.argv.includes("--guide")) await shootGuide();
+else {
+  rmSync(SCREENSHOTS, { recursive: true, force: true });
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await shootEmpty();
+  await shootFilled();
+  console.log(`screenshots: ${SCREENSHOTS}`);
+}

@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, "../../..");
 
 /** Each page has its place: what to do first, how to reach an aim, what there is, and why it is so. */
 const groups = {
-  Tutorials: ["home-lab", "edge-vps"],
+  Tutorials: ["home-lab", "web-ui", "edge-vps"],
   "How-to guides": [
     [
       "install",

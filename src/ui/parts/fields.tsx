@@ -44,9 +44,13 @@ export function ListField({
 type Pairs = Readonly<Record<string, string>>;
 
 /** Names and values, such as headers. Of two rows with one name, the last wins. */
-export function KeyValueField(props: FieldProps<Pairs>) {
+export function KeyValueField(props: FieldProps<Pairs> & { readonly startsWithRow?: boolean }) {
   const { label, description, value = {}, onChange, error, required } = props;
-  const [rows, setRows] = useState(() => toRows(value));
+  const [rows, setRows] = useState(() =>
+    props.startsWithRow === true && Object.keys(value).length === 0
+      ? [{ id: 0, name: "", text: "" }]
+      : toRows(value),
+  );
   // Changed from outside, such as by discarding a draft.
   const shown = JSON.stringify(toPairs(rows)) === JSON.stringify(value) ? rows : toRows(value);
   const change = (next: readonly Row[]) => {

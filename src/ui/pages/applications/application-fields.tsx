@@ -89,10 +89,11 @@ export function UpstreamFields({ form }: ApplicationFieldsProps) {
       <SegmentedControl
         aria-label="Number of servers"
         value={runsOn}
-        onChange={(value) => form.setFieldValue("runs_on", value as ApplicationValues["runs_on"])}
+        onChange={(value) => form.setValues(withKind(form.values, value as Kind))}
         data={[
           { value: "address", label: "One server" },
           { value: "servers", label: "Several servers" },
+          { value: "redirect", label: "Redirect" },
         ]}
         style={{ alignSelf: "flex-start" }}
       />
@@ -111,11 +112,43 @@ export function UpstreamFields({ form }: ApplicationFieldsProps) {
           />
           <UpstreamCheck upstream={toUrl(upstream)} host={sentHost(form.values)} />
         </>
-      ) : (
+      ) : runsOn === "servers" ? (
         <ServerFields form={form} />
+      ) : (
+        <RedirectField form={form} />
       )}
-      <HostHeaderFields form={form} />
+      {runsOn !== "redirect" && <HostHeaderFields form={form} />}
     </Stack>
+  );
+}
+
+type Kind = ApplicationValues["runs_on"];
+
+/** A redirect of all requests is a policy, which goes when there is an upstream again. */
+const withKind = (values: ApplicationValues, kind: Kind): Partial<ApplicationValues> => {
+  if (kind === values.runs_on) return {};
+  const { policies } = values;
+  if (kind === "redirect")
+    return { runs_on: kind, policies: { ...policies, redirect: { from: "/", to: "" } } };
+  return values.runs_on === "redirect"
+    ? { runs_on: kind, policies: { ...policies, redirect: null } }
+    : { runs_on: kind };
+};
+
+function RedirectField({ form }: ApplicationFieldsProps) {
+  const { value, ...input } = form.getInputProps("policies.redirect.to");
+  return (
+    <TextInput
+      label="Redirect to"
+      description="For all requests; their path and query follow"
+      placeholder="https://example.com"
+      required
+      inputMode="url"
+      autoCapitalize="none"
+      spellCheck={false}
+      value={value ?? ""}
+      {...input}
+    />
   );
 }
 

@@ -9,6 +9,7 @@ import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { StatusDot } from "../../parts/status.tsx";
 import { hasDrift, httpsOf, openUrl, stateOf } from "./application-state.ts";
+import { redirectOf } from "./application-values.ts";
 
 type Application = Read<"applications">;
 
@@ -34,7 +35,9 @@ export function ApplicationList() {
       page="applications"
       title="Applications"
       text="A domain, its upstream and HTTPS in one object."
-      subtitle={(application) => application.upstream ?? serversOf(application)}
+      subtitle={(application) =>
+        application.upstream ?? redirectOf(application) ?? serversOf(application)
+      }
       columns={[
         {
           title: "Domains",

@@ -11,6 +11,7 @@ import { PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { openUrl } from "./application-state.ts";
+import { redirectOf } from "./application-values.ts";
 import { Settings } from "./application-summary.tsx";
 import { type Probed, useProbe } from "./upstream-probe.ts";
 
@@ -131,10 +132,15 @@ function Line({
 function Progress({ application, probed }: ApplicationProps & { readonly probed: Probed }) {
   const { data: status } = useStatus();
   const workers = status?.workers ?? 1;
+  const redirect = redirectOf(application);
   return (
     <Stack gap="sm" aria-live="polite">
       <Line mark="done" title={`Configured on ${workers} ${workers === 1 ? "worker" : "workers"}`}>
-        {application.domains.join(", ")} is forwarded to {application.upstream ?? "its servers"}.
+        {application.domains.join(", ")}{" "}
+        {redirect === null
+          ? `is forwarded to ${application.upstream ?? "its servers"}`
+          : `redirects to ${redirect}`}
+        .
       </Line>
       <UpstreamLine probed={probed} />
       <CertificateLine application={application} />

@@ -1,6 +1,7 @@
 // The state of an application and of its HTTPS, as a word and a sentence; renders nothing.
 import type { Read, Schemas } from "../../api/resources.ts";
 import type { Probed } from "./upstream-probe.ts";
+import { redirectOf } from "./application-values.ts";
 import { unusualPort } from "../listeners/listener-port.ts";
 import { relativeTime, type Tone } from "../../parts/status.tsx";
 
@@ -26,6 +27,8 @@ export function stateOf(application: Application, probed = unprobed): StateText 
   const used = targets.map(({ health }) => health.state);
   const isFailing = used.includes("failing");
   const bad = used.filter((state) => state === "unhealthy" || state === "failing").length;
+  if (used.length === 0 && redirectOf(application) !== null)
+    return { state: "redirects", tone: "good", detail: null };
   if (used.length === 0)
     return { state: "no servers", tone: "bad", detail: "The service has no targets" };
   if (bad === 0 && probed.state === "fails")

@@ -17,7 +17,7 @@ export interface ServerValues {
 export interface ApplicationValues {
   readonly name: string;
   readonly domains: readonly string[];
-  readonly runs_on: "address" | "servers";
+  readonly runs_on: "address" | "servers" | "redirect";
   readonly upstream: string;
   readonly targets: readonly ServerValues[];
   /** Null: as its service has it. */
@@ -43,13 +43,20 @@ const noPolicies = withDefaults(policySchema, {});
 
 export const newServer: ServerValues = { host: "", port: null, weight: 100 };
 
+/** Where an application without servers sends all requests; null: it has servers. */
+export function redirectOf(application: Partial<Read<"applications"> | Write<"applications">>) {
+  const { upstream, targets = [], policies } = application;
+  return upstream === null && targets.length === 0 ? (policies?.redirect?.to ?? null) : null;
+}
+
 export function toValues(application: Partial<Read<"applications">>): ApplicationValues {
   const { https, upstream = "", name = "", domains = [""] } = application;
   const targets = (application.targets ?? []) as readonly Schemas["Target"][];
   return {
     name,
     domains,
-    runs_on: upstream === null ? "servers" : "address",
+    runs_on:
+      redirectOf(application) !== null ? "redirect" : upstream === null ? "servers" : "address",
     upstream: upstream ?? "",
     targets:
       upstream === null && targets.length > 0
@@ -83,7 +90,10 @@ export function toBody(values: ApplicationValues): Write<"applications"> {
       ? { upstream: toUrl(upstream.trim()), targets: [] }
       : {
           upstream: null,
-          targets: targets.filter(({ host }) => host !== "").map((target) => ({ ...target })),
+          targets:
+            runsOn === "redirect"
+              ? []
+              : targets.filter(({ host }) => host !== "").map((target) => ({ ...target })),
         }),
   };
 }
@@ -121,6 +131,14 @@ export const rules = {
         : isUpstream(value)
           ? null
           : "Must be a URL such as http://10.0.0.5:3000",
+  policies: {
+    redirect: {
+      to: (value: string, { runs_on: runsOn }: ApplicationValues) =>
+        runsOn !== "redirect" || /^(?:https?:\/\/[^\s]+|\/[^\s]*)$/.test(value)
+          ? null
+          : "Must be a URL such as https://example.com",
+    },
+  },
 };
 
 /** The name that the gateway would send upstream; empty: the upstream's own. */

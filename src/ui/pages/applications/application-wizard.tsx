@@ -30,10 +30,10 @@ const LIST = { href: pagePath("applications"), label: "Applications" };
 
 const steps: readonly {
   readonly label: string;
-  readonly fields: readonly (keyof ApplicationValues)[];
+  readonly fields: readonly string[];
 }[] = [
   { label: "Domain", fields: ["domains", "name"] },
-  { label: "Upstream", fields: ["upstream", "targets", "host_header"] },
+  { label: "Upstream", fields: ["upstream", "targets", "host_header", "policies.redirect.to"] },
   { label: "HTTPS", fields: [] },
   { label: "Review and create", fields: [] },
 ];
@@ -96,7 +96,10 @@ export function ApplicationWizard({
         <Steps step={step} onStep={go} />
         {step === 0 && <DomainStep form={form} />}
         {step === 1 && (
-          <Section title="Upstream" text="The servers that the gateway forwards requests to.">
+          <Section
+            title="Upstream"
+            text="The servers that the gateway forwards requests to, or a redirect."
+          >
             <UpstreamFields form={form} />
           </Section>
         )}

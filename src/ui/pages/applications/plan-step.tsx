@@ -8,6 +8,7 @@ import type { Read, Write } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import { Settings } from "./application-summary.tsx";
+import { redirectOf } from "./application-values.ts";
 import { CheckLine, Checking } from "./live-checks.tsx";
 
 interface PlannedChange {
@@ -88,10 +89,13 @@ function usePlan(body: Write<"applications">, adopts: boolean) {
 function Summary({ body }: Pick<PlanStepProps, "body">) {
   const { domains, upstream, targets = [] } = body;
   const servers = targets.map(({ host, port }) => (port == null ? host : `${host}:${port}`));
+  const redirect = redirectOf(body);
   return (
     <Text style={{ overflowWrap: "anywhere" }}>
-      <b>{domains.join(", ")}</b> forwards to{" "}
-      <span className="mono">{upstream ?? (servers.join(", ") || "no upstream yet")}</span>
+      <b>{domains.join(", ")}</b> {redirect === null ? "forwards" : "redirects"} to{" "}
+      <span className="mono">
+        {redirect ?? upstream ?? (servers.join(", ") || "no upstream yet")}
+      </span>
     </Text>
   );
 }

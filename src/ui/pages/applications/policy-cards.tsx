@@ -3,7 +3,13 @@ import { Paper, SimpleGrid, Stack, Switch } from "@mantine/core";
 import { type ReactNode, useMemo } from "react";
 import { useMayChange } from "../../api/queries.ts";
 import { Field } from "../../parts/schema/field.tsx";
-import { FormFactsContext, memberInfo } from "../../parts/schema/field-frame.tsx";
+import { PairsField } from "../../parts/schema/collection-fields.tsx";
+import {
+  type FieldInputProps,
+  FormFactsContext,
+  memberInfo,
+  useFormFacts,
+} from "../../parts/schema/field-frame.tsx";
 import { problemsOf } from "../../parts/schema/problems.ts";
 import { withMember } from "../../parts/schema/values.ts";
 import { AccessFields } from "./access-fields.tsx";
@@ -20,7 +26,11 @@ const whole = {
   example: undefined,
 };
 const names = Object.keys(policySchema.properties ?? {});
-const overrides = {};
+const overrides = {
+  "policies.headers.set": (props: FieldInputProps) => (
+    <PairsField {...props} startsWithRow={!useFormFacts().isReadOnly} />
+  ),
+};
 
 export function PolicyCards({ form }: ApplicationFieldsProps) {
   const { policies, maintenance } = form.values;

@@ -176,7 +176,15 @@ function MoveButton({ label, isUp = false, onClick }: MoveProps) {
   );
 }
 
-export function PairsField({ info, value, onChange }: FieldInputProps) {
+export function PairsField({
+  info,
+  value,
+  onChange,
+  startsWithRow = false,
+}: FieldInputProps & {
+  /** Whether an empty map shows a row to type in. */
+  readonly startsWithRow?: boolean;
+}) {
   const { withAsterisk, description } = useTexts(info);
   const error = useErrorAt(info.path, true);
   const initial = isDocument(info.schema.default) ? info.schema.default : {};
@@ -188,6 +196,7 @@ export function PairsField({ info, value, onChange }: FieldInputProps) {
       error={error}
       required={withAsterisk}
       value={pairs}
+      startsWithRow={startsWithRow}
       onChange={(next) =>
         onChange(
           Object.keys(next).length === 0 && info.schema.default === undefined ? undefined : next,
