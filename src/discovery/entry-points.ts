@@ -5,6 +5,7 @@ import {
   usualEntryPoints,
 } from "../import/traefik/entry-points.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import { withProxyNetworks } from "../model/known-proxies.ts";
 import type { Listener } from "../model/listener.ts";
 
 /**
@@ -46,5 +47,5 @@ export function sharedPortsOf({
 const portOfListener = (listener: Listener): SharedPort => ({
   address: listener.address,
   port: listener.port,
-  proxies: listener.proxy_protocol ? listener.trusted_proxies : null,
+  proxies: listener.proxy_protocol ? withProxyNetworks(listener.trusted_proxies) : null,
 });

@@ -9,6 +9,7 @@ import {
   type SingletonName,
   singletonNames,
 } from "../model/gateway-config.ts";
+import { proxyNames } from "../model/known-proxies.ts";
 import { recordSchemas } from "../model/records.ts";
 import { newFieldsIn } from "../model/resource.ts";
 
@@ -110,6 +111,8 @@ export const formatRules: FormatRules = {
     { since: 9, in: "services", field: "tls.min_version", values: ["1.0", "1.1"] },
     { since: 9, in: "applications", field: "access", values: ["networks"] },
     { since: 9, in: "alerts", field: "events", values: ["node_failing"] },
+    { since: 9, in: "settings", field: "trusted_proxies", values: proxyNames },
+    { since: 9, in: "listeners", field: "trusted_proxies", values: proxyNames },
     { since: 9, in: "listeners", field: "max_header_bytes", above: 16_384 },
   ],
 };

@@ -1,5 +1,6 @@
 // Schema pieces that several resources share; knows no resource.
 import { Kind, type Static, type TSchema, Type as t } from "@sinclair/typebox";
+import { proxyNames } from "./known-proxies.ts";
 
 /** How the web UI shows a field or an object of fields. No part of the API: `withoutForm` removes it. */
 export interface FieldForm {
@@ -132,13 +133,26 @@ export const hostCheck: FieldForm["check"] = {
 };
 
 /** The same of a network. */
-const networkCheck: FieldForm["check"] = {
+const networkCheck = {
   pattern: "^(?:\\d{1,3}(?:\\.\\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:/\\d{1,3})?$",
   message: "is not an address or network such as 10.0.0.0/8 or 2001:db8::/32",
 };
 
 /** An address or network. */
 export const cidr = t.String({ minLength: 1, maxLength: 64, form: { check: networkCheck } });
+
+/** The same, or the name of a well-known proxy. */
+export const proxyNetwork = t.String({
+  minLength: 1,
+  maxLength: 64,
+  "x-names": proxyNames,
+  form: {
+    check: {
+      pattern: networkCheck.pattern.replace("^(?:", `^(?:(?:${proxyNames.join("|")})$|`),
+      message: `${networkCheck.message}, or ${proxyNames.join(", ")}`,
+    },
+  },
+});
 
 /** A unique name: printable, no leading or trailing space, and nothing that reads like an id. */
 export const name = (description: string, form: FieldForm = {}) =>

@@ -1,4 +1,5 @@
 // Rules about one listener that a schema cannot express; knows no other object.
+import { orProxyName } from "./known-proxies.ts";
 import type { Listener } from "./listener.ts";
 import { checkList, type FieldChecks, type ObjectRules, type Report } from "./object-rules.ts";
 
@@ -7,7 +8,10 @@ export const listenerRules: ObjectRules<Listener> = (listener, checks, report) =
   if (problem !== null) report("address", problem);
   for (const { path, message } of checks.hosts(listener.hosts)) report(path, message);
   if (listener.http3 && listener.protocol !== "https") report("http3", 'needs protocol "https"');
-  checkList(listener.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
+  checkList(listener.trusted_proxies, orProxyName(checks.cidr), {
+    path: "trusted_proxies",
+    report,
+  });
   checkEngine(listener, report);
   checkClientAuth(listener, checks, report);
   if (listener.strict_sni && listener.protocol !== "https")

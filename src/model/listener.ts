@@ -5,7 +5,6 @@ import { DEFAULTS, type DependentDefault } from "./dependent-defaults.ts";
 import { listenerRules } from "./listener-rules.ts";
 import { defineResource, since } from "./resource.ts";
 import {
-  cidr,
   type FieldForm,
   flag,
   hostCheck,
@@ -16,7 +15,9 @@ import {
   name,
   nullable,
   oneOf,
+  proxyNetwork,
 } from "./fields.ts";
+import { proxiesInWords } from "./known-proxies.ts";
 import { asHostName } from "./host-name.ts";
 
 /** What parses HTTP on the sockets of a listener. */
@@ -224,11 +225,11 @@ export const listenerInput = t.Object(
       order: 1,
     }),
     trusted_proxies: listOf(
-      cidr,
-      "Networks whose X-Forwarded-* headers are trusted, beside the settings'",
+      proxyNetwork,
+      `Networks whose X-Forwarded-* headers are trusted, beside the settings'; also names of proxies with their published networks of a day: ${proxiesInWords}`,
       {
         form: {
-          help: "Networks whose X-Forwarded-For is trusted, in addition to those of the gateway settings",
+          help: `Networks whose X-Forwarded-For is trusted, in addition to those of the gateway settings, or a name: ${proxiesInWords}`,
           example: "10.0.0.0/8",
           group: "proxies",
         },

@@ -12,7 +12,9 @@ import {
   milliseconds,
   nullable,
   oneOf,
+  proxyNetwork,
 } from "./fields.ts";
+import { proxiesInWords } from "./known-proxies.ts";
 import { limits } from "./limits.ts";
 import { localCaSettings } from "./local-ca.ts";
 import { SECRET_NAMES } from "./secret-names.ts";
@@ -96,11 +98,11 @@ export const settingsInput = t.Object(
       },
     ),
     trusted_proxies: listOf(
-      cidr,
-      "Networks whose X-Forwarded-* headers are trusted on every listener",
+      proxyNetwork,
+      `Networks whose X-Forwarded-* headers are trusted on every listener; also names of proxies with their published networks of a day: ${proxiesInWords}`,
       {
         form: {
-          help: "Addresses and networks whose X-Forwarded-* headers are trusted, on every listener. Empty: none. Never trust a network that clients connect from",
+          help: `Addresses and networks whose X-Forwarded-* headers are trusted, on every listener, or a name: ${proxiesInWords}. Empty: none. Never trust a network that clients connect from`,
           example: "192.0.2.0/24",
           group: "proxies",
         },

@@ -11,6 +11,7 @@ import {
   type ResourceOf,
   type SingletonName,
 } from "../model/gateway-config.ts";
+import { orProxyName } from "../model/known-proxies.ts";
 import { checkList, type FieldChecks, type Report } from "../model/object-rules.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
@@ -139,7 +140,10 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
 }
 
 function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {
-  checkList(settings.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
+  checkList(settings.trusted_proxies, orProxyName(checks.cidr), {
+    path: "trusted_proxies",
+    report,
+  });
   const { permitted_networks: networks } = settings.local_ca;
   checkList(networks, checks.cidr, { path: "local_ca.permitted_networks", report });
   const { permitted_destinations: permitted } = settings;

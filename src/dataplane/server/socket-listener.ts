@@ -1,5 +1,6 @@
 // One plain Bun.listen for an address and port, whose connections our own engine serves, with TLS or without; knows no request and no
 // route.
+import { withProxyNetworks } from "../../model/known-proxies.ts";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ClientHello } from "../../net/client-hello.ts";
@@ -119,7 +120,10 @@ export class SocketListener implements HttpListener {
   #trusts(listener: Listener): Trusts | null {
     if (!listener.proxy_protocol) return null;
     if (this.#trusted?.listener !== listener)
-      this.#trusted = { listener, trusts: compileCidrs(listener.trusted_proxies) };
+      this.#trusted = {
+        listener,
+        trusts: compileCidrs(withProxyNetworks(listener.trusted_proxies)),
+      };
     return this.#trusted.trusts;
   }
 

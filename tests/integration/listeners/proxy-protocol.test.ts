@@ -44,6 +44,35 @@ test("the named client is the one for rules, and is no trusted proxy itself", as
   expect(fields["x-forwarded-for"]).toBe("203.0.113.5");
 });
 
+test("cloudflare is a trusted proxy by its name, on a listener and for all", async () => {
+  const port = await listener("by name", {
+    ...proxied,
+    trusted_proxies: ["127.0.0.1", "cloudflare"],
+  });
+  const get = GET.replace("\r\n\r\n", "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n");
+  const clientOf = async (address: string, at = port) => {
+    const source = { address, port: 4000 };
+    const destination = {
+      address: address.includes(":") ? "2001:db8::9" : "203.0.113.9",
+      port: 80,
+    };
+    const header = writeProxyHeader("v2", { source, destination });
+    return mirrored(await talk(at, [header, get]))["x-real-ip"];
+  };
+  expect(await clientOf("104.16.1.2")).toBe("192.0.2.1");
+  expect(await clientOf("2606:4700::1")).toBe("192.0.2.1");
+  expect(await clientOf("203.0.113.5")).toBe("203.0.113.5");
+  const other = await listener("of the settings", proxied);
+  expect(await clientOf("104.16.1.2", other)).toBe("104.16.1.2");
+  await api.call("PATCH /settings", { body: { trusted_proxies: ["cloudflare"] } });
+  expect(await clientOf("104.16.1.2", other)).toBe("192.0.2.1");
+  const { status, body } = await api.call("PATCH /settings", {
+    body: { trusted_proxies: ["cloudfare"] },
+  });
+  expect([status, body.error]).toEqual([400, expect.stringContaining("trusted_proxies[0]")]);
+  await api.call("PATCH /settings", { body: { trusted_proxies: [] } });
+});
+
 describe("is closed without a response:", () => {
   test.each([
     ["no header", [GET]],

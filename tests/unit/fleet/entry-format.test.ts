@@ -186,7 +186,8 @@ test("entries and rows of nodes are signed as by older versions, which verify th
 /** Names of all fields and values: `services.name`, `plugins.cors.config.origins`, `routes.protocols=http`. */
 function* namesOf(schema: TSchema, name: string): Generator<string> {
   yield name;
-  const values = schema.enum ?? (schema.const === undefined ? [] : [schema.const]);
+  const values =
+    schema.enum ?? schema["x-names"] ?? (schema.const === undefined ? [] : [schema.const]);
   for (const value of values) yield `${name}=${value}`;
   for (const each of [...(schema.anyOf ?? []), ...(schema.allOf ?? [])]) yield* namesOf(each, name);
   if (schema.items !== undefined) yield* namesOf(schema.items, name);

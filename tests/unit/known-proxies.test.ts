@@ -1,0 +1,34 @@
+// Names of well-known proxies in lists of networks.
+import { expect, test } from "bun:test";
+import { formatNeed } from "../../src/fleet/entry-format.ts";
+import { orProxyName, proxyNames, withProxyNetworks } from "../../src/model/known-proxies.ts";
+import { cidrProblem, compileCidrs } from "../../src/net/cidr.ts";
+
+test("a name stands for its networks, all of which are valid", () => {
+  for (const name of proxyNames) {
+    const networks = withProxyNetworks([name]);
+    expect(networks.length).toBeGreaterThan(0);
+    expect(networks.filter((network) => cidrProblem(network) !== null)).toEqual([]);
+  }
+  const contains = compileCidrs(withProxyNetworks(["192.0.2.0/24", "cloudflare"]));
+  expect(["192.0.2.7", "104.16.0.1", "2606:4700::6810:1", "8.8.8.8"].map(contains)).toEqual([
+    true,
+    true,
+    true,
+    false,
+  ]);
+});
+
+test("only known names are permitted, and the error lists them", () => {
+  const check = orProxyName(cidrProblem);
+  expect(check("cloudflare")).toBeNull();
+  expect(check("constructor")).toEndWith("2001:db8::/32, or cloudflare");
+});
+
+test("nodes that do not know the names are named in place of reading them as networks", () => {
+  const listener = { id: "a", trusted_proxies: ["10.0.0.0/8", "cloudflare"] };
+  const change = { listeners: { upserts: [listener], deletes: [] } } as never;
+  expect(formatNeed({ change, facts: [] }).because).toContain("listeners.trusted_proxies");
+  listener.trusted_proxies.pop();
+  expect(formatNeed({ change, facts: [] }).because).not.toContain("listeners.trusted_proxies");
+});
