@@ -11,7 +11,14 @@ import { useSave } from "../api/changes.tsx";
 import { useConnection } from "../api/connection-context.ts";
 import type { SendOptions } from "../api/connection.ts";
 import { ApiError, toFormPath } from "../api/error.ts";
-import { type Document, isSame, mergePatch } from "../api/merge-patch.ts";
+import {
+  differences,
+  type Document,
+  isSame,
+  mergePatch,
+  valueAt,
+  withValueAt,
+} from "../api/merge-patch.ts";
 import type { Versioned } from "../api/queries.ts";
 import type { Read, ResourceKey, Write } from "../api/resources.ts";
 import { type Conflict, ConflictPrompt, contested } from "./conflict-prompt.tsx";
@@ -84,6 +91,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
   const connection = useConnection();
   return useFormState<Read<K>, V>(options, {
     key: `${resource}:${source?.value.id ?? draftKey}`,
+    keyOf: ({ id }) => `${resource}:${id}`,
     isSaving: isPending,
     read: ({ id }) => connection.send(`/${resource}/${encodeURIComponent(id)}`),
     send: (body, origin, etag) => mutateAsync({ id: origin?.value.id ?? null, body, etag, query }),
@@ -96,6 +104,8 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
 export interface FormStore<T extends object> {
   /** Of its draft. */
   readonly key: string;
+  /** Key of the draft of what it has created. */
+  readonly keyOf?: (object: T) => string;
   readonly isSaving: boolean;
   readonly read: (object: T) => Promise<Versioned<T>>;
   /** Creates without an origin, else patches. */
@@ -130,12 +140,12 @@ export function useFormState<T extends object, V extends object>(
     if (draft.values !== null) form.setValues({ ...start, ...draft.values });
   });
   const isDirty = form.isDirty();
-  const reset = (to: Versioned<T> | null) => {
+  const reset = (to: Versioned<T> | null, typed: V | null = null) => {
     draft.drop();
     draft.setOrigin(to);
     const values = toValues(to?.value ?? template);
     form.setInitialValues(values);
-    form.setValues(values);
+    form.setValues(typed ?? values);
     form.resetDirty(values);
   };
   const saving = useSaving(options, store, { form, origin, reset });
@@ -192,10 +202,29 @@ function useDraft<T extends object, V extends object>(options: FormOptions<T, V>
   };
 }
 
+interface Sent<V> {
+  readonly mine: Document;
+  /** Null: the form creates. */
+  readonly base: Document | null;
+  readonly etag: string | null;
+  /** The values of the form at that time. */
+  readonly sent: V;
+}
+
 interface SavingDeps<T extends object, V extends object> {
   readonly form: UseFormReturnType<V>;
   readonly origin: Versioned<T> | null;
-  readonly reset: (to: Versioned<T>) => void;
+  readonly reset: (to: Versioned<T>, typed: V | null) => void;
+}
+
+/** The saved values with what was typed while they were on their way; null: nothing. */
+function withTyped<V extends object>(saved: V, sent: V, now: V): V | null {
+  if (isSame(sent, now)) return null;
+  const [before, typed] = [sent as Document, now as Document];
+  return differences(before, typed).reduce(
+    (values, path) => withValueAt(values, path, valueAt(typed, path)),
+    saved as Document,
+  ) as V;
 }
 
 /** Sends the form's values and maps API errors to fields. */
@@ -210,14 +239,15 @@ function useSaving<T extends object, V extends object>(
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const bodyOf = (object: Partial<T>) => toBody(toValues(object)) as Document;
 
-  const refuse = async (error: unknown, mine: Document): Promise<void> => {
+  const refuse = async (error: unknown, mine: Document, sent: V): Promise<void> => {
     if (!(error instanceof ApiError)) return setFailure(error as Error);
     if (error.status === 412 && origin !== null) {
       const latest = await store.read(origin.value);
       const theirs = bodyOf(latest.value);
       const found = { base: bodyOf(origin.value), mine, theirs, etag: latest.etag };
       // No field of this form changed, so there is nothing to merge.
-      if (contested(found).length === 0) return save(mine, theirs, latest.etag);
+      if (contested(found).length === 0)
+        return save({ mine, base: theirs, etag: latest.etag, sent });
       return setConflict(found);
     }
     const found = fieldErrorOf?.(error) ?? null;
@@ -233,22 +263,27 @@ function useSaving<T extends object, V extends object>(
     focus(form, [field]);
   };
 
-  const save = async (mine: Document, base: Document | null, etag: string | null) => {
+  const save = async ({ mine, base, etag, sent }: Sent<V>) => {
     setFailure(null);
     try {
       const body = base === null ? mine : mergePatch(base, mine);
       const saved = await store.send(body, origin, etag);
-      reset(saved);
+      const typed = withTyped(toValues(saved.value), sent, form.getValues());
+      // The page of what was created has a form of its own, which begins with the draft.
+      if (origin === null && typed !== null && store.keyOf !== undefined)
+        storeDraft(store.keyOf(saved.value), { values: toDraft(typed, options), origin: saved });
+      reset(saved, origin === null ? null : typed);
       store.onSaved(saved.value);
     } catch (error) {
-      await refuse(error, mine).catch(setFailure);
+      await refuse(error, mine, sent).catch(setFailure);
     }
   };
 
   const merge = (merged: Document, { theirs, etag }: Conflict) => {
     setConflict(null);
-    form.setValues(toValues(merged as Partial<T>));
-    void save(merged, theirs, etag);
+    const sent = toValues(merged as Partial<T>);
+    form.setValues(sent);
+    void save({ mine: merged, base: theirs, etag, sent });
   };
 
   return {
@@ -256,7 +291,8 @@ function useSaving<T extends object, V extends object>(
     forget: () => setFailure(null),
     submit: (values: V) => {
       const base = origin === null ? null : bodyOf(origin.value);
-      void save(toBody(values) as Document, base, origin?.etag ?? null);
+      const mine = toBody(values) as Document;
+      void save({ mine, base, etag: origin?.etag ?? null, sent: values });
     },
     prompts: (
       <ConflictPrompt conflict={conflict} onCancel={() => setConflict(null)} onMerged={merge} />

@@ -131,6 +131,47 @@ test("the route test shows the matched route, the candidates and why they lost, 
   await close();
 });
 
+test("what is typed while a change is saved stays, in a form that creates too", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes/new" });
+  const name = page.getByRole("textbox", { name: "Name", exact: true });
+  const prefix = page.getByRole("textbox", { name: "Replace the prefix", exact: true });
+  /** Presses the button, and types while the response is on its way. */
+  const typeWhileSaving = async (button: string, typed: string, done: string) => {
+    const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route(/\/api\/v1\/routes/, async (route) => {
+      if (route.request().method() === "GET") return await route.continue();
+      const response = await route.fetch();
+      held.resolve();
+      await release.promise;
+      await route.fulfill({ response });
+    });
+    await page.getByRole("button", { name: button, exact: true }).click();
+    await held.promise;
+    await prefix.fill(typed);
+    release.resolve();
+    await page.getByText(done).first().waitFor();
+    await page.unroute(/\/api\/v1\/routes/);
+    await eventually(async () => (await prefix.inputValue()) === typed);
+  };
+  const stored = async () => {
+    const headers = await scene.cookieOf("editor");
+    const response = await scene.gateway.api("GET", "/api/v1/routes/typed", undefined, headers);
+    return ((await response.json()) as { prefix_rewrite: string | null }).prefix_rewrite;
+  };
+  await name.fill("typed");
+  await page.getByRole("button", { name: "Add a path" }).click();
+  await page.getByLabel("Path 1", { exact: true }).fill("/typed");
+  await typeWhileSaving("Create", "/a", "Route typed created");
+  await page.getByRole("heading", { name: "typed", level: 1 }).waitFor();
+  expect(await stored()).toBeNull();
+  await typeWhileSaving("Save", "/b", "Route typed saved");
+  expect(await stored()).toBe("/a");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await eventually(async () => (await stored()) === "/b");
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test("an API error is shown at its field", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     path: "/ui/routes/new",
