@@ -47,11 +47,13 @@ export function checkApplication<T extends ApplicationInput>(input: T, config: G
   return { ...input, domains, https: { ...input.https, certificate_id: id } };
 }
 
-function checkNetworks({ access, networks }: ApplicationInput): void {
-  for (const [at, network] of networks.entries()) {
-    const problem = cidrProblem(network);
-    if (problem !== null) throw invalid(`networks[${at}]`, problem);
-  }
+function checkNetworks({ access, networks, maintenance_options: page }: ApplicationInput): void {
+  const lists = { networks, "maintenance_options.bypass_cidrs": page.bypass_cidrs };
+  for (const [field, list] of Object.entries(lists))
+    for (const [at, network] of list.entries()) {
+      const problem = cidrProblem(network);
+      if (problem !== null) throw invalid(`${field}[${at}]`, problem);
+    }
   if (access === "public" && networks.length > 0)
     throw invalid("networks", 'is only valid with the access "private" or "networks"');
   if (access === "networks" && networks.length === 0)

@@ -93,9 +93,7 @@ function targetsOf({ upstream, targets, tags, description }: Planned) {
  */
 function routesOf(application: Planned): { readonly role: string; readonly fields: Fields }[] {
   const { name, domains, https, https_state: state } = application;
-  const maintenance = application.maintenance
-    ? { retry_after: 300, html: "", bypass_cidrs: [] }
-    : null;
+  const maintenance = application.maintenance ? application.maintenance_options : null;
   const redirect = https.redirect && state.secured ? 308 : false;
   const splits = https.mode === "auto" && domains.some(isPublicName);
   const hosts = splits ? domains.filter(isPublicName) : domains;

@@ -15,6 +15,10 @@ import {
 } from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
 import { asHostName } from "./host-name.ts";
+import { decode } from "./decode.ts";
+import { maintenanceFields } from "./maintenance.ts";
+
+const maintenanceOptions = group(maintenanceFields, "The page, and who does not get it");
 
 const shared = {
   // The objects it creates have slightly longer names.
@@ -41,7 +45,7 @@ const shared = {
           "must be an http:// or https:// address without query, such as http://10.0.0.5:3000",
       }),
     ),
-    "URL of the upstream; null: see `targets`",
+    "URL of the upstream; null: see `targets`, or `policies.redirect` of the path / sends all requests elsewhere",
   ),
   targets: t.Array(inlineTargetInput, {
     default: [],
@@ -82,6 +86,10 @@ const shared = {
   networks: since(9, listOf(cidr, "Networks that may use it, for the access private and networks")),
   policies: applicationPolicies,
   maintenance: flag(false, "Respond to every request with the maintenance page"),
+  maintenance_options: since(9, {
+    ...maintenanceOptions,
+    default: decode(maintenanceOptions, {}),
+  }),
   enabled: flag(true, "Whether it is served"),
   ...labels,
 };

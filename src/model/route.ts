@@ -17,6 +17,7 @@ import {
   oneOf,
 } from "./fields.ts";
 import { pathHandling } from "./path-handling.ts";
+import { maintenanceFields } from "./maintenance.ts";
 import { requestBuffering } from "./request-buffering.ts";
 import { retriesFields } from "./retries.ts";
 import { upgradeFields } from "./upgrade-fields.ts";
@@ -302,30 +303,7 @@ export const routeInput = t.Object(
       },
     ),
     maintenance: nullable(
-      t.Object(
-        {
-          retry_after: integer(300, {
-            minimum: 0,
-            maximum: 31_536_000,
-            description: "Seconds in Retry-After",
-            form: { title: "Retry-After", help: "Value of the Retry-After header", unit: "s" },
-          }),
-          html: t.String({
-            default: "",
-            maxLength: 262_144,
-            description: "HTML page; empty: the built-in one",
-            form: { title: "Page", help: "HTML. Empty: the built-in one", input: "code" },
-          }),
-          bypass_cidrs: listOf(cidr, "Client networks that are served as usual", {
-            form: {
-              title: "Exempt networks",
-              help: "Such as your own, to test the application",
-              example: "192.168.0.0/16",
-            },
-          }),
-        },
-        { additionalProperties: false },
-      ),
+      t.Object(maintenanceFields, { additionalProperties: false }),
       "Maintenance mode: respond with 503",
       { title: "Respond with the maintenance page", help: "", group: "maintenance" },
     ),

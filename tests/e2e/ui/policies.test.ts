@@ -131,6 +131,36 @@ test("the other cards, with errors at their fields", async () => {
   await close();
 });
 
+test("maintenance has a page, and networks that are served as usual", async () => {
+  const { page, complaints, close } = await open("photos", { expects: [400] });
+  const cards = policies(page);
+  await turnOn(cards, "Maintenance");
+  const exempt = cards.getByRole("combobox", { name: "Exempt networks" });
+  await exempt.fill("10.0.0.0/99");
+  await exempt.press("Enter");
+  await page.getByRole("button", { name: "Save" }).click();
+  await exempt.and(page.locator("[aria-invalid=true]")).waitFor();
+  await exempt.press("Backspace");
+  await exempt.fill("127.0.0.1");
+  await exempt.press("Enter");
+  await cards.getByRole("textbox", { name: "Page" }).fill("<p>Back at noon</p>");
+  expect(await checkAccessible(page)).toEqual([]);
+  await save(page, "photos");
+  expect((await call("GET", "applications/photos")).maintenance_options).toEqual({
+    bypass_cidrs: ["127.0.0.1"],
+    html: "<p>Back at noon</p>",
+    retry_after: 300,
+  });
+  expect(await visit("photos")).toBe(401);
+  await exempt.press("Backspace");
+  await page.getByRole("button", { name: "Save" }).click();
+  await eventually(async () => (await visit("photos")) === 503);
+  await call("PATCH", "applications/photos", { maintenance: false });
+  expect(await visit("photos")).toBe(401);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test("a change of a policy's plugin by hand is drift, which names the policy", async () => {
   const { plugins } = await call("GET", "applications/films");
   const { id } = plugins.find(({ name }: { name: string }) => name === "rate-limit");

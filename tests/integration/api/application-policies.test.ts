@@ -176,6 +176,18 @@ describe("policies", () => {
     );
   });
 
+  test("a redirect of all paths needs no upstream", async () => {
+    const away = { from: "/", to: "https://example.com" };
+    await make("www", { upstream: null, policies: { redirect: away } });
+    const { headers } = await visit("www", {}, "/x?y=1");
+    expect(headers.get("location")).toBe("https://example.com/x?y=1");
+    const part = { redirect: { ...away, from: "/old" } };
+    expect(await errorOf("PATCH /applications/www", { policies: part })).toEqual([
+      400,
+      "upstream: is required, or targets, or a redirect of the path /",
+    ]);
+  });
+
   test("uploads have a size", async () => {
     await make("upload", { policies: { upload: { max_body_bytes: 10 } } });
     const send = (length: number) => visit("upload", { method: "POST", body: "x".repeat(length) });

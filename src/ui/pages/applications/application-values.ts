@@ -29,6 +29,7 @@ export interface ApplicationValues {
   /** A user of the list of `policies.login` that is created with the next save. */
   readonly new_user: { readonly username: string; readonly password: string };
   readonly maintenance: boolean;
+  readonly maintenance_options: Document;
   readonly enabled: boolean;
   readonly tags: readonly string[];
   readonly description: string;
@@ -36,8 +37,9 @@ export interface ApplicationValues {
 
 export const noUser: ApplicationValues["new_user"] = { username: "", password: "" };
 
-export const policySchema =
-  (formSchemaOf("applications") as JsonSchema).properties?.["policies"] ?? {};
+const { policies: policySchema = {}, maintenance_options: maintenanceSchema = {} } =
+  (formSchemaOf("applications") as JsonSchema).properties ?? {};
+export { maintenanceSchema, policySchema };
 
 const noPolicies = withDefaults(policySchema, {});
 
@@ -69,6 +71,7 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
     policies: (application.policies ?? noPolicies) as unknown as Document,
     new_user: noUser,
     maintenance: application.maintenance ?? false,
+    maintenance_options: withDefaults(maintenanceSchema, application.maintenance_options ?? {}),
     enabled: application.enabled ?? true,
     tags: application.tags ?? [],
     description: application.description ?? "",
@@ -77,11 +80,12 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
 
 export function toBody(values: ApplicationValues): Write<"applications"> {
   const { runs_on: runsOn, upstream, targets, domains, https, tags, ...more } = values;
-  const { new_user: _, networks, policies, ...rest } = more;
+  const { new_user: _, networks, policies, maintenance_options: page, ...rest } = more;
   const certificate = https.mode === "certificate" ? https.certificate_id : null;
   return {
     ...rest,
     tags: [...tags],
+    maintenance_options: page as NonNullable<Write<"applications">["maintenance_options"]>,
     networks: rest.access === "public" ? [] : [...networks],
     policies: policies as NonNullable<Write<"applications">["policies"]>,
     domains: domains.map((domain) => domain.trim()).filter((domain) => domain !== ""),
@@ -175,7 +179,7 @@ export const fieldOf = (field: string): string =>
 
 /** Beside the fields with a value, those of policies, which may be empty. */
 export const hasField = (path: string, values: ApplicationValues): boolean =>
-  path.startsWith("policies.") || hasValue(values, path);
+  /^(?:policies|maintenance_options)\./.test(path) || hasValue(values, path);
 
 /** What is to be filled in before it is saved, by path. */
 export const missingInPolicies = ({ policies }: ApplicationValues): Record<string, string> =>
