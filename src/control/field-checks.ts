@@ -1,4 +1,5 @@
 // Checks of single texts for the compiler, from the modules that know them; knows no resource as a whole.
+import { proxyNetworkProblem } from "../net/known-proxies.ts";
 import { parseAuthority } from "../http/authority.ts";
 import { certificatesProblem } from "../crypto/certificate-chain.ts";
 import { revocationsProblem } from "../crypto/revocation-list.ts";
@@ -54,6 +55,7 @@ function isBareAddress(text: string): boolean {
 /** All of them. */
 export const fieldChecks: FieldChecks = {
   cidr: cidrProblem,
+  proxyNetwork: proxyNetworkProblem,
   targetHost,
   hostHeader,
   serverName,

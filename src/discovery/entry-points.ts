@@ -5,7 +5,7 @@ import {
   usualEntryPoints,
 } from "../import/traefik/entry-points.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { withProxyNetworks } from "../model/known-proxies.ts";
+import { withProxyNetworks } from "../net/known-proxies.ts";
 import type { Listener } from "../model/listener.ts";
 
 /**

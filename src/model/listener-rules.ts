@@ -1,5 +1,4 @@
 // Rules about one listener that a schema cannot express; knows no other object.
-import { orProxyName } from "./known-proxies.ts";
 import type { Listener } from "./listener.ts";
 import { checkList, type FieldChecks, type ObjectRules, type Report } from "./object-rules.ts";
 
@@ -8,7 +7,7 @@ export const listenerRules: ObjectRules<Listener> = (listener, checks, report) =
   if (problem !== null) report("address", problem);
   for (const { path, message } of checks.hosts(listener.hosts)) report(path, message);
   if (listener.http3 && listener.protocol !== "https") report("http3", 'needs protocol "https"');
-  checkList(listener.trusted_proxies, orProxyName(checks.cidr), {
+  checkList(listener.trusted_proxies, checks.proxyNetwork, {
     path: "trusted_proxies",
     report,
   });

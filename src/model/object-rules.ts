@@ -13,6 +13,8 @@ interface FieldProblem {
 export interface FieldChecks {
   /** A network or address. */
   readonly cidr: TextCheck;
+  /** The same, or the name of a well-known proxy. */
+  readonly proxyNetwork: TextCheck;
   /** Host of a target. */
   readonly targetHost: TextCheck;
   /** The Host sent upstream, other than the two keywords. */

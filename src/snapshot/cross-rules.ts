@@ -11,7 +11,6 @@ import {
   type ResourceOf,
   type SingletonName,
 } from "../model/gateway-config.ts";
-import { orProxyName } from "../model/known-proxies.ts";
 import { checkList, type FieldChecks, type Report } from "../model/object-rules.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
@@ -140,7 +139,7 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
 }
 
 function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {
-  checkList(settings.trusted_proxies, orProxyName(checks.cidr), {
+  checkList(settings.trusted_proxies, checks.proxyNetwork, {
     path: "trusted_proxies",
     report,
   });

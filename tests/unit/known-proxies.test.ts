@@ -1,10 +1,16 @@
 // Names of well-known proxies in lists of networks.
 import { expect, test } from "bun:test";
 import { formatNeed } from "../../src/fleet/entry-format.ts";
-import { orProxyName, proxyNames, withProxyNetworks } from "../../src/model/known-proxies.ts";
+import { proxyNames } from "../../src/model/known-proxies.ts";
 import { cidrProblem, compileCidrs } from "../../src/net/cidr.ts";
+import {
+  proxyNetworkProblem,
+  proxyNetworks,
+  withProxyNetworks,
+} from "../../src/net/known-proxies.ts";
 
 test("a name stands for its networks, all of which are valid", () => {
+  expect(Object.keys(proxyNetworks)).toEqual(proxyNames);
   for (const name of proxyNames) {
     const networks = withProxyNetworks([name]);
     expect(networks.length).toBeGreaterThan(0);
@@ -20,9 +26,8 @@ test("a name stands for its networks, all of which are valid", () => {
 });
 
 test("only known names are permitted, and the error lists them", () => {
-  const check = orProxyName(cidrProblem);
-  expect(check("cloudflare")).toBeNull();
-  expect(check("constructor")).toEndWith("2001:db8::/32, or cloudflare");
+  expect(proxyNetworkProblem("cloudflare")).toBeNull();
+  expect(proxyNetworkProblem("constructor")).toEndWith("2001:db8::/32, or cloudflare");
 });
 
 test("nodes that do not know the names are named in place of reading them as networks", () => {

@@ -4,7 +4,7 @@ import type { Settings } from "../../model/settings.ts";
 import { IN_FLIGHT_KEY, inFlightKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { HostCache } from "../../http/authority.ts";
-import { withProxyNetworks } from "../../model/known-proxies.ts";
+import { withProxyNetworks } from "../../net/known-proxies.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { InFlightLimit } from "../overload.ts";
 import { NO_ROW } from "../health/target-group.ts";

@@ -1,6 +1,6 @@
 // One plain Bun.listen for an address and port, whose connections our own engine serves, with TLS or without; knows no request and no
 // route.
-import { withProxyNetworks } from "../../model/known-proxies.ts";
+import { withProxyNetworks } from "../../net/known-proxies.ts";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ClientHello } from "../../net/client-hello.ts";
