@@ -1,6 +1,6 @@
 // Names of well-known proxies that stand for their networks, with the day of each list; `net/known-proxies.ts` has the networks.
 
-export const proxyListDates: Readonly<Record<string, string>> = { cloudflare: "2023-09-28" };
+const proxyListDates: Readonly<Record<string, string>> = { cloudflare: "2023-09-28" };
 
 export const proxyNames = Object.keys(proxyListDates);
 

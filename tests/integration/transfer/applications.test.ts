@@ -118,7 +118,9 @@ describe("a document with applications alone", () => {
     };
     expect(await refused({ upstream: null })).toEqual([
       400,
-      expect.stringContaining("applications[0].upstream: is required, or targets, or a redirect of the path / (line 1, column "),
+      expect.stringContaining(
+        "applications[0].upstream: is required, or targets, or a redirect of the path / (line 1, column ",
+      ),
     ]);
     expect(await refused({ https: { mode: "acme" } })).toEqual([
       400,

@@ -8,8 +8,7 @@ import type { Read } from "../../api/resources.ts";
 import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { StatusDot } from "../../parts/status.tsx";
-import { hasDrift, httpsOf, openUrl, stateOf } from "./application-state.ts";
-import { redirectOf } from "./application-values.ts";
+import { hasDrift, httpsOf, openUrl, redirectOf, stateOf } from "./application-state.ts";
 
 type Application = Read<"applications">;
 

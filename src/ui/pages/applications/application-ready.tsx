@@ -10,8 +10,7 @@ import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
-import { openUrl } from "./application-state.ts";
-import { redirectOf } from "./application-values.ts";
+import { openUrl, redirectOf } from "./application-state.ts";
 import { Settings } from "./application-summary.tsx";
 import { type Probed, useProbe } from "./upstream-probe.ts";
 

@@ -1,7 +1,6 @@
 // The state of an application and of its HTTPS, as a word and a sentence; renders nothing.
-import type { Read, Schemas } from "../../api/resources.ts";
+import type { Read, Schemas, Write } from "../../api/resources.ts";
 import type { Probed } from "./upstream-probe.ts";
-import { redirectOf } from "./application-values.ts";
 import { unusualPort } from "../listeners/listener-port.ts";
 import { relativeTime, type Tone } from "../../parts/status.tsx";
 
@@ -45,6 +44,12 @@ export function stateOf(application: Application, probed = unprobed): StateText 
         detail: error ?? "All servers are unhealthy",
       }
     : { state: "degraded", tone: "warn", detail: `${bad} of ${used.length} servers are unhealthy` };
+}
+
+/** Where an application without servers sends all requests; null: it has servers. */
+export function redirectOf(application: Partial<Read<"applications"> | Write<"applications">>) {
+  const { upstream, targets = [], policies } = application;
+  return upstream === null && targets.length === 0 ? (policies?.redirect?.to ?? null) : null;
 }
 
 /** The state of HTTPS. */

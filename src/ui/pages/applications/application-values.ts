@@ -3,6 +3,7 @@ import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro
 import type { Document } from "../../api/merge-patch.ts";
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 import { toUrl } from "../../parts/lenient-url.ts";
+import { redirectOf } from "./application-state.ts";
 import { hasValue } from "../../parts/resource-form.tsx";
 import { problemsOf } from "../../parts/schema/problems.ts";
 import type { JsonSchema } from "../../parts/schema/shape.ts";
@@ -44,12 +45,6 @@ export { maintenanceSchema, policySchema };
 const noPolicies = withDefaults(policySchema, {});
 
 export const newServer: ServerValues = { host: "", port: null, weight: 100 };
-
-/** Where an application without servers sends all requests; null: it has servers. */
-export function redirectOf(application: Partial<Read<"applications"> | Write<"applications">>) {
-  const { upstream, targets = [], policies } = application;
-  return upstream === null && targets.length === 0 ? (policies?.redirect?.to ?? null) : null;
-}
 
 export function toValues(application: Partial<Read<"applications">>): ApplicationValues {
   const { https, upstream = "", name = "", domains = [""] } = application;

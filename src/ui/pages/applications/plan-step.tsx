@@ -8,7 +8,7 @@ import type { Read, Write } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import { Settings } from "./application-summary.tsx";
-import { redirectOf } from "./application-values.ts";
+import { redirectOf } from "./application-state.ts";
 import { CheckLine, Checking } from "./live-checks.tsx";
 
 interface PlannedChange {
