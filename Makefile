@@ -97,6 +97,12 @@ fuzz: setup
 soak: build
 	@$(BUN) tests/soak/main.ts $(ARGS)
 
+#? chaos: A fleet under random faults for 2 minutes; fails with the seed and the broken promise (ARGS="--seed N --runs N")
+.PHONY: chaos
+chaos: build
+	@scripts/debian-packages.sh postgresql faketime
+	@$(BUN) tests/chaos/main.ts $(ARGS)
+
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice

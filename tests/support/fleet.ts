@@ -140,6 +140,12 @@ export class TestFleet {
     return directory;
   }
 
+  /** A network for one more program; requires networks. */
+  addNetwork(): { readonly address: string; readonly wrap: string[] } {
+    if (this.#network === null) throw new Error("the nodes have no networks of their own");
+    return this.#network.add();
+  }
+
   #listeners(address: string | undefined): string[] {
     if (address === undefined) return [];
     const remote = ["--admin-allow", this.#network?.cidr ?? "", "--allow-unauthenticated-remote"];

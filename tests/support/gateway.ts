@@ -212,6 +212,11 @@ export class Gateway implements Reporter {
     await this.#end("SIGKILL");
   }
 
+  /** Asks the gateway to stop, and waits until it has; the data directory stays. */
+  terminate(): Promise<number> {
+    return this.#end("SIGTERM");
+  }
+
   /** Sends a signal without waiting. */
   signal(signal: NodeJS.Signals): void {
     this.#process?.kill(signal);

@@ -1,5 +1,5 @@
 // A PostgreSQL server of its own on a free port of 127.0.0.1.
-import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Authority } from "./authority.ts";
@@ -118,11 +118,20 @@ export class Postgres {
     });
   }
 
-  /** Ends all connections at once, as a crash does. */
-  async kill(): Promise<void> {
-    this.#server?.kill("SIGQUIT");
+  /** Ends all connections at once, as a crash does; SIGINT: in order, as a restart does. */
+  async kill(signal: "SIGQUIT" | "SIGINT" = "SIGQUIT"): Promise<void> {
+    this.#server?.kill(signal);
     await this.#server?.exited;
     this.#server = null;
+  }
+
+  /** Signals every process of the server: each connection has one of its own. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    // The first one before the others, so that it starts no more of them.
+    const [first] = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
+    process.kill(Number(first), signal);
+    const children = readFileSync(`/proc/${first}/task/${first}/children`, "utf8");
+    for (const pid of children.trim().split(" ")) process.kill(Number(pid), signal);
   }
 
   /** A copy of the database as it is now, for `restore`. */

@@ -7,25 +7,33 @@ export interface WireOptions {
   readonly hostname?: string;
 }
 
-/** Bytes of one direction, in order. */
+/** From clients to the server, or from the server to clients. */
+export type Way = "to server" | "to clients";
+
+const BOTH: readonly Way[] = ["to server", "to clients"];
+
+/** Bytes of one direction, in order, each with the time at which it arrives. */
 interface Direction {
+  readonly way: Way;
   readonly to: Socket;
-  readonly held: (Uint8Array | "end")[];
+  readonly queue: { readonly piece: Uint8Array | "end"; readonly due: number }[];
+  timer: Timer | null;
 }
 
 export class Wire {
-  readonly #target: number;
+  /** Port of the server that new connections reach. */
+  target: number;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #directions = new Set<Direction>();
-  #isHolding = false;
+  #held: readonly Way[] = [];
   #isCut = false;
   /** Milliseconds that each piece takes. */
   delayMs = 0;
   port = 0;
 
   private constructor(target: number) {
-    this.#target = target;
+    this.target = target;
     this.#server = createServer((client) => this.#accept(client));
   }
 
@@ -39,11 +47,11 @@ export class Wire {
   }
 
   /**
-   * Nothing arrives any more in either direction, and no end is told of it, as when a switch drops all packets. Both ends send
-   * again what was not acknowledged: `heal` delivers it.
+   * Nothing arrives any more in either direction, or in one, and no end is told of it, as when a switch drops all packets. Both
+   * ends send again what was not acknowledged: `heal` delivers it.
    */
-  hold(): void {
-    this.#isHolding = true;
+  hold(...ways: Way[]): void {
+    this.#held = ways.length === 0 ? BOTH : ways;
   }
 
   /** Ends all connections; new ones end at once. */
@@ -54,11 +62,9 @@ export class Wire {
 
   /** Ends `hold` and `cut`. */
   heal(): void {
-    this.#isHolding = false;
+    this.#held = [];
     this.#isCut = false;
-    for (const direction of this.#directions) {
-      for (const piece of direction.held.splice(0)) pass(direction.to, piece);
-    }
+    for (const direction of this.#directions) this.#deliver(direction);
   }
 
   async close(): Promise<void> {
@@ -73,14 +79,14 @@ export class Wire {
       client.destroy();
       return;
     }
-    const server = connect({ port: this.#target, host: "127.0.0.1", noDelay: true });
+    const server = connect({ port: this.target, host: "127.0.0.1", noDelay: true });
     client.setNoDelay(true);
-    this.#join(client, server);
-    this.#join(server, client);
+    this.#join(client, server, "to server");
+    this.#join(server, client, "to clients");
   }
 
-  #join(from: Socket, to: Socket): void {
-    const direction: Direction = { to, held: [] };
+  #join(from: Socket, to: Socket, way: Way): void {
+    const direction: Direction = { way, to, queue: [], timer: null };
     this.#directions.add(direction);
     this.#sockets.add(from);
     from.on("data", (piece) => this.#send(direction, piece));
@@ -89,13 +95,32 @@ export class Wire {
       this.#sockets.delete(from);
       this.#send(direction, "end");
     });
-    to.on("close", () => this.#directions.delete(direction));
+    to.on("close", () => {
+      this.#directions.delete(direction);
+      if (direction.timer !== null) clearTimeout(direction.timer);
+    });
   }
 
   #send(direction: Direction, piece: Uint8Array | "end"): void {
-    if (this.#isHolding || direction.held.length > 0) direction.held.push(piece);
-    else if (this.delayMs > 0) setTimeout(() => pass(direction.to, piece), this.delayMs);
-    else pass(direction.to, piece);
+    direction.queue.push({ piece, due: performance.now() + this.delayMs });
+    this.#deliver(direction);
+  }
+
+  /** What is behind a delayed piece waits for it, also when it has no delay of its own: bytes of a connection stay in order. */
+  #deliver(direction: Direction): void {
+    const { queue, to, way } = direction;
+    if (this.#held.includes(way)) return;
+    while (queue[0] !== undefined && queue[0].due <= performance.now())
+      pass(to, queue.shift()?.piece ?? "end");
+    const [next] = queue;
+    if (next === undefined || direction.timer !== null) return;
+    direction.timer = setTimeout(
+      () => {
+        direction.timer = null;
+        this.#deliver(direction);
+      },
+      Math.max(1, Math.ceil(next.due - performance.now())),
+    );
   }
 }
 
