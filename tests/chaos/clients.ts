@@ -90,9 +90,9 @@ export class Writers {
     if (reply.status !== 200) {
       counts.refused++;
       this.expected.set(name, before);
-      // The process that takes over has the same configuration.
-      const isUpgrading = reply.status === 409 && reply.text.includes("an upgrade is in progress");
-      if (reply.status !== 503 && !isUpgrading)
+      const isRefusal =
+        reply.status === 503 || /nothing was changed|an upgrade is in progress/.test(reply.text);
+      if (!isRefusal)
         history.breaks(`${isDelete ? "DELETE" : "POST"} of ${name}: ${reply.status} ${reply.text}`);
       return null;
     }
