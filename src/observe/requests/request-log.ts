@@ -18,6 +18,8 @@ export interface RequestLogOptions {
 
 /** Limit of the wait for a worker that does not respond. */
 const FLUSH_MS = 250;
+/** Workers write in batches, so that the newest request need not be the last one. */
+const BATCH = 256;
 /** Requests per slice before the event loop continues. */
 const AT_ONCE = 4000;
 
@@ -55,7 +57,8 @@ export class RequestLog {
     await this.#flush();
     const { next } = ring;
     const last = Math.max(0, next - ring.capacity);
-    for (let sequence = next - 1; sequence >= last && found.length < limit; sequence--) {
+    const most = limit + BATCH;
+    for (let sequence = next - 1; sequence >= last && found.length < most; sequence--) {
       if ((next - sequence) % AT_ONCE === 0) await Bun.sleep(0);
       if (!filter.matchesStatus(ring.statusOf(sequence))) continue;
       const entry = ring.read(sequence);
@@ -63,8 +66,7 @@ export class RequestLog {
       const view = this.view(entry);
       if (filter.matches(view)) found.push(view);
     }
-    // Workers write in batches.
-    return newestFirst(found);
+    return newestFirst(found).slice(0, limit);
   }
 
   /** The request with this id; throws a 404 when it is not, or no longer, in the ring. */

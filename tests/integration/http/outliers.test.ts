@@ -182,7 +182,7 @@ describe("a target that", () => {
     scene = await startTargetScene({
       targets: 1,
       service: {
-        response_timeout: 300,
+        response_timeout: 1500,
         response_parsing: "strict",
         health: { passive: { consecutive_failures: 1000 } },
       },

@@ -129,7 +129,7 @@ const refused: readonly Row[] = [
   row("a pseudo field in trailers", POST, { body: "abc", trailers: [[":path", "/evil"]] }),
   row("CRLF in trailers", POST, { body: "abc", trailers: [["x", "a\r\nevil: 1"]] }),
   row("101 fields", [...GET, ...Array.from({ length: 100 }, (_, i): Field => [`x-${i}`, "v"])]),
-  row("a head over 16 KB", [...GET, ["x-a", "a".repeat(17_000)]]),
+  row("a head over 32 KB", [...GET, ["x-a", "a".repeat(33_000)]]),
 ];
 
 /** What Bun.serve refuses, and what our own engine makes of it. */
@@ -259,7 +259,7 @@ describe.each(ways)("over $scheme with the $engine engine", ({ scheme, engine })
     const { result, executed } = await send(each);
     expect(result.outcome).toBe("200");
     expect(executed.length).toBe(1);
-    expect(executed[0]?.head).toMatch(new RegExp(each.head.source.replace("SCHEME", scheme)));
+    expect(executed[0]?.head).toMatch(new RegExp(each.head.source.replace("SCHEME", scheme), "i"));
     expect(executed[0]?.body).toBe(each.content ?? "");
   });
 

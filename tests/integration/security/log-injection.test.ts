@@ -1,5 +1,6 @@
 // Whatever clients and targets send, the log of the whole product stays one line of JSON for each event, without bytes that drive a terminal.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { testedEngine } from "../../support/engines.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
@@ -15,6 +16,8 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", { name: "r", service_id: "s" });
+  // Bun.serve knows no paths as they came.
+  if (testedEngine === "bun") return;
   const raw = { name: "raw", service_id: "s", hosts: ["raw.test"], path_handling: "raw" };
   await gateway.ok("POST", "/api/v1/routes", raw);
 });
@@ -37,6 +40,8 @@ function expectClean(lines: readonly string[]): void {
   }
 }
 
+const hosts = testedEngine === "bun" ? ["h"] : ["h", "raw.test"];
+
 const hostile: [what: string, line: string, fields: string][] = [
   ["line ends in the path", `/%0d%0a${encodeURIComponent(FORGED)}`, ""],
   ["line ends in the query", `/?a=%0a${encodeURIComponent(FORGED)}`, ""],
@@ -55,7 +60,7 @@ const hostile: [what: string, line: string, fields: string][] = [
 ];
 
 describe("requests that fail and are logged", () => {
-  test.each(["h", "raw.test"].flatMap((host) => hostile.map((each) => [host, ...each] as const)))(
+  test.each(hosts.flatMap((host) => hostile.map((each) => [host, ...each] as const)))(
     "for %s, %s: one line, clean",
     async (host, _, target, fields) => {
       origin.answer = "nonsense\r\n\r\n";
