@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Field } from "../../support/h2-client.ts";
 import { frame } from "../../support/h2-wire.ts";
+import { conventional } from "../../../src/http/usual-case.ts";
 import { HpackEncoder } from "../../support/hpack-encoder.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { TargetWire } from "./target-wire.ts";
@@ -44,7 +45,7 @@ test.each([
     );
     wire.send(frame(1, 5, id, block));
     await one.ended();
-    const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    const lines = fields.map(([name, value]) => `${conventional(name)}: ${value}\r\n`).join("");
     expect([one.error, one.head?.lines]).toEqual([null, lines]);
   }
   expect(wire.sessions).toHaveLength(1);
