@@ -11,6 +11,7 @@ const { afterEach, beforeEach, test } = needs("executable");
 
 const PER_SECOND = 500;
 const MOST_OPEN = 100;
+const LEAST_MADE = PER_SECOND * 3;
 const REPLACEMENTS = 20;
 /** Without the setting the kernel resets connections in the queue of a closed listener: about one per swap and worker. */
 const MOST_RESETS = REPLACEMENTS * 4;
@@ -53,7 +54,8 @@ const CLIENT = `
   const began = performance.now();
   let isStopping = false;
   const timer = setInterval(() => {
-    if (isStopping) {
+    // A busy machine needs longer for as many.
+    if (isStopping && made > ${LEAST_MADE}) {
       if (open === 0) { clearInterval(timer); console.log(JSON.stringify({ made, failed, reasons })); process.exit(); }
       return;
     }
@@ -94,14 +96,14 @@ async function listenWithBun(): Promise<number> {
 test(`a certificate is replaced under ${PER_SECOND} new connections a second, with no reset`, async () => {
   const { made, failed, reasons } = await replaceUnderLoad();
   console.log(`${made} connections, ${REPLACEMENTS} replacements, ${failed} failed`, reasons);
-  expect(made).toBeGreaterThan(PER_SECOND);
+  expect(made).toBeGreaterThan(LEAST_MADE);
   expect(failed, JSON.stringify(reasons)).toBe(0);
 });
 
 test("and with few of them on Bun's engine", async () => {
   const { made, failed, reasons } = await replaceUnderLoad(await listenWithBun());
   console.log(`${made} connections, ${REPLACEMENTS} replacements, ${failed} failed`, reasons);
-  expect(made).toBeGreaterThan(PER_SECOND);
+  expect(made).toBeGreaterThan(LEAST_MADE);
   expect(failed).toBeLessThanOrEqual(MOST_RESETS);
 });
 
@@ -125,7 +127,7 @@ needs("executable", migrating).test(
     try {
       const { made, failed, reasons } = await replaceUnderLoad(await listenWithBun());
       console.log(`${made} connections with tcp_migrate_req, ${failed} failed`, reasons);
-      expect(made).toBeGreaterThan(PER_SECOND);
+      expect(made).toBeGreaterThan(LEAST_MADE);
       expect(failed, JSON.stringify(reasons)).toBe(0);
     } finally {
       writeFileSync(MIGRATE, before);

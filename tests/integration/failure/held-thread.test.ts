@@ -7,8 +7,8 @@ import { DockerApi } from "../../support/docker-api.ts";
 import { type MeasuredGateway, startMeasured } from "../../support/held-thread.ts";
 import { eventually } from "../../support/poll.ts";
 
-/** Processor time of one piece of work, so that /healthz responds within 250 ms; with both cores busy it takes half as much more. */
-const MOST_MS = 400;
+/** Processor time of one piece of work, so that /healthz responds within 250 ms. */
+const MOST_MS = 250;
 
 let measured: MeasuredGateway;
 let docker: DockerApi;
