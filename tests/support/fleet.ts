@@ -167,8 +167,16 @@ export class TestFleet {
     this.#origins.push(origin);
     const [first] = this.nodes as [Gateway];
     const targets = [{ host: this.hostname, port: origin.port }];
-    await first.ok("POST", "/api/v1/services", { name: "site", targets });
-    await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+    // On a busy machine the database is silent for moments: then nothing was changed.
+    const create = async (kind: string, body: object) => {
+      const { status, text } = await eventually(async () => {
+        const reply = await send(first, "POST", [`/api/v1/${kind}`, body]);
+        return reply.status === 503 ? null : reply;
+      });
+      if (status !== 200) throw new Error(`POST of ${kind}: ${status} ${text}`);
+    };
+    await create("services", { name: "site", targets });
+    await create("routes", { name: "site", service_id: "site" });
     return origin;
   }
 

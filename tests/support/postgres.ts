@@ -20,7 +20,11 @@ export class Postgres {
   readonly port = quietPort();
   readonly #options: PostgresOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "sluice-postgres-"));
-  readonly #settings: Record<string, string> = { listen_addresses: "127.0.0.1" };
+  readonly #settings: Record<string, string> = {
+    listen_addresses: "127.0.0.1",
+    // Processes die in tests, machines do not: a commit waits for no disk that the whole run shares.
+    fsync: "off",
+  };
   #server: Bun.Subprocess | null = null;
 
   private constructor(options: PostgresOptions) {

@@ -311,7 +311,9 @@ describe("what is served", () => {
     expect(scene.files()).toEqual([]);
     expect(await scene.get("/a/100000")).toBe("MISS");
     for (const which of [{ key: "/a/100000" }, { prefix: "/a" }, {}]) {
-      await eventually(() => scene.files().length === 1);
+      // The file has its name before the entry is found.
+      await eventually(async () => (await scene.get("/a/100000")) === "HIT");
+      expect(scene.files()).toHaveLength(1);
       const { purged } = await scene.gateway.ok("POST", "/api/v1/cache/purge", which);
       expect([purged, scene.files()]).toEqual([1, []]);
       expect(await scene.get("/a/100000")).toBe("MISS");
