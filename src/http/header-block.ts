@@ -35,6 +35,10 @@ export class HeaderBlock implements KnownFields {
   te: string | null = null;
   /** Fields of that name, where the parser has set the others. */
   cookies = 0;
+  /** Whether several requests have this very block. */
+  isShared = false;
+  /** What a writer made of a shared block last; null: nothing yet. */
+  written: object | null = null;
 
   /** Takes the arrays over. */
   constructor(names: readonly FieldName[], values: readonly string[] | FieldPlaces) {

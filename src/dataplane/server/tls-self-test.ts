@@ -50,7 +50,6 @@ async function handshake(
   clientCertificate: TlsStart["clientCertificate"],
 ): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
-  const timer = setTimeout(() => reject(new Error("no handshake")), TIMEOUT_MS);
   const outcome: Outcome = { isDone: false };
   const context = createTlsContext({ cert, key, ca: cert });
   const owner: TlsOwner = {
@@ -75,12 +74,17 @@ async function handshake(
     }
   });
   const client = connect(server.port, (echo) => resolve(Object.assign(outcome, { echo })));
+  // After all that may throw: nobody would wait for it.
+  const timer = setTimeout(() => reject(new Error("no handshake")), TIMEOUT_MS);
   try {
     return await promise;
   } finally {
     clearTimeout(timer);
     server.stop(true);
-    void client.then((socket) => socket.terminate());
+    void client.then(
+      (socket) => socket.terminate(),
+      () => undefined,
+    );
   }
 }
 

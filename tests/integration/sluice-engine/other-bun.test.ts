@@ -1,6 +1,7 @@
 // A Bun that lacks one of the names by which TLS begins on accepted sockets: what the gateway serves then, and what it refuses.
 import { afterEach, describe, expect, test } from "bun:test";
 import tls from "node:tls";
+import { tlsProblem } from "../../../src/dataplane/server/tls-self-test.ts";
 import { Authority } from "../../support/authority.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
@@ -81,6 +82,28 @@ describe.each(others)("with %s", (_, change) => {
     } finally {
       await gateway.stop();
     }
+  });
+
+  test("the self-test that fails leaves no timer, which would end the process later", async () => {
+    const certificate = await selfSigned();
+    const { setTimeout: set, clearTimeout: clear } = globalThis;
+    const open = new Set<unknown>();
+    globalThis.setTimeout = ((...words: Parameters<typeof set>) => {
+      const timer = set(...words);
+      if ((words[1] ?? 0) >= 1000) open.add(timer);
+      return timer;
+    }) as typeof set;
+    globalThis.clearTimeout = ((timer: Parameters<typeof clear>[0]) => {
+      open.delete(timer);
+      clear(timer);
+    }) as typeof clear;
+    change();
+    try {
+      expect(await tlsProblem(certificate)).not.toBeNull();
+    } finally {
+      Object.assign(globalThis, { setTimeout: set, clearTimeout: clear });
+    }
+    expect(open.size).toBe(0);
   });
 
   test("a listener that requires client certificates is refused", async () => {

@@ -206,3 +206,46 @@ test("what is beyond the limit decides nothing, whether it has arrived or not", 
   const wanted = { status: 431, detail: "the request head is too large" };
   for (const size of [1, 7, text.length]) expect(inPieces(text, size, 500)).toMatchObject(wanted);
 });
+
+describe("a head that many requests have", () => {
+  const text = get("User-Agent: program/1.0", "Cookie: a=1", "Connection: keep-alive", "X: y");
+  const readWhole = (bytes: Buffer) => new HeadReader().read(bytes, 16_384);
+
+  test("is read once", () => {
+    const bytes = Buffer.from(text, "latin1");
+    const heads = Array.from({ length: 4 }, () => readWhole(bytes));
+    expect(shape(heads[3] ?? null)).toEqual(shape(parseRequestHead(text)));
+    expect(heads[3]).toBe(heads[2] as RequestHead);
+  });
+
+  test("is another one when a single byte is another one", () => {
+    for (let at = 0; at < text.length; at++)
+      for (const byte of [0, 10, 13, 32, 58, 97, 122]) {
+        const bytes = Buffer.from(text, "latin1");
+        for (let times = 0; times < 3; times++) readWhole(bytes);
+        bytes[at] = byte;
+        const other = bytes.latin1Slice(0, bytes.length);
+        const wanted = shape(parseRequestHead(other));
+        for (let times = 0; times < 3; times++)
+          expect(shape(new HeadReader().read(bytes, 16_384))).toEqual(
+            other.includes("\r\n\r\n") ? wanted : shape(inPieces(other, other.length)),
+          );
+      }
+  });
+
+  test("is none of its own where more than it has arrived, or more than is allowed", () => {
+    const bytes = Buffer.from(text, "latin1");
+    for (let times = 0; times < 3; times++) readWhole(bytes);
+    const reader = new HeadReader();
+    const two = reader.read(Buffer.from(text + text, "latin1"), 16_384);
+    expect([shape(two), reader.size]).toEqual([shape(parseRequestHead(text)), text.length]);
+    expect(reader.read(bytes, text.length - 1)).toMatchObject({ status: 431 });
+    expect(new HeadReader().read(bytes, text.length)).toMatchObject({ method: "GET" });
+  });
+
+  test("keeps its body", () => {
+    const post = head("POST /a HTTP/1.1", "Host: h", "Content-Length: 3");
+    for (let times = 0; times < 4; times++)
+      expect(readWhole(Buffer.from(post, "latin1"))).toMatchObject({ bodyLength: 3 });
+  });
+});

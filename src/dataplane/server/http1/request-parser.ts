@@ -9,6 +9,7 @@ import {
 import { HeaderBlock } from "../../../http/header-block.ts";
 import { normalTarget, NOT_NORMAL } from "../../../http/request-target.ts";
 import { failures, type ProxyError } from "../../error.ts";
+import { markOf } from "../../../http/repeated-bytes.ts";
 
 /** Length of `RequestHead.bodyLength` for a chunked body. */
 export const CHUNKED = -1;
@@ -51,6 +52,31 @@ export function leadingBreaks(bytes: Buffer): number {
 /** Nearly all heads are shorter. */
 const USUAL_HEAD_BYTES = 2048;
 
+/** Of `repeated`; a power of two. */
+const PLACES = 64;
+
+/**
+ * Heads without a body that came as one read and more than once, for all clients of a thread: programs ask for the same again and
+ * again. The second one with a mark is kept, so that heads which differ cost no copy.
+ */
+const repeated: ({ readonly bytes: Buffer; readonly head: RequestHead } | null)[] = [];
+const marks: number[] = [];
+for (let place = 0; place < PLACES; place++) {
+  repeated.push(null);
+  marks.push(0);
+}
+
+function remember(mark: number, bytes: Buffer, head: RequestHead): void {
+  const place = mark & (PLACES - 1);
+  if (marks[place] === mark) {
+    head.fields.isShared = true;
+    repeated[place] = { bytes: Buffer.from(bytes), head };
+  } else {
+    marks[place] = mark;
+    repeated[place] = null;
+  }
+}
+
 /** Reads one head after the other. Looks at each byte of a head at most twice, because a client may send them one by one. */
 export class HeadReader {
   /** Bytes of the last head. */
@@ -61,10 +87,21 @@ export class HeadReader {
   /** `bytes`: all of the head that has arrived, and perhaps more; null: it is not complete. */
   read(bytes: Buffer, maxBytes: number): RequestHead | ProxyError | null {
     if (this.#scanned > 0) return this.#readOn(bytes, maxBytes);
+    const mayRepeat = bytes.length <= Math.min(maxBytes, USUAL_HEAD_BYTES);
+    const mark = mayRepeat ? markOf(bytes, 0, bytes.length) : 0;
+    const place = mark & (PLACES - 1);
+    const known = mayRepeat && marks[place] === mark ? (repeated[place] ?? null) : null;
+    if (known !== null && bytes.equals(known.bytes)) {
+      this.size = bytes.length;
+      return known.head;
+    }
     const parts = partsOf(bytes, maxBytes);
     if (parts === null) return this.#readOn(bytes, maxBytes);
     this.size = parts.size;
-    return requestOf(parts);
+    const head = requestOf(parts);
+    if (mayRepeat && parts.size === bytes.length && "method" in head && head.bodyLength === 0)
+      remember(mark, bytes, head);
+    return head;
   }
 
   /** Not a whole and valid head, when it was looked at last. */

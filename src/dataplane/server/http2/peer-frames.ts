@@ -11,7 +11,8 @@ import {
 import { NO_PRIORITY, type Priority, readPriority } from "../../http2/priorities.ts";
 import type { PeerSettings } from "../../http2/settings.ts";
 import type { ClosedStreams } from "./closed-streams.ts";
-import { HeaderList } from "./request-head.ts";
+import { RepeatedBlock } from "./repeated-block.ts";
+import { HeaderList, type Http2Head } from "./request-head.ts";
 import { Http2Stream, type StreamConnection } from "./stream.ts";
 
 /** Gaps between ids that are remembered: clients leave none out. */
@@ -45,6 +46,7 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
   /** Ids that the client has left out: not those of closed streams. */
   readonly #skipped: { readonly from: number; readonly to: number }[] = [];
   readonly #priorities = new Map<number, Priority>();
+  readonly #repeated = new RepeatedBlock();
   /** Since when a frame or a head is incomplete; 0: none is. */
   #partialSince: number;
   /** How many frames had arrived then. */
@@ -110,13 +112,22 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
   }
 
   protected onBlock(id: number, isLast: boolean, block: BlockPlace): void {
+    const { decoder } = this;
+    const stream = this.connection.streams.get(id);
+    const begins = stream === undefined && id > this.lastStream;
+    const repeated = begins && isLast ? this.#repeated.find(block, decoder.version) : null;
+    if (repeated !== null) return this.#begin(id, isLast, repeated);
+    const { version } = decoder;
     // Always: the table depends on it.
     list.begin(this.connection.maxHeadBytes);
-    this.decoder.decode(block.bytes, block, list.add);
-    const stream = this.connection.streams.get(id);
+    decoder.decode(block.bytes, block, list.add);
     if (stream !== undefined) this.#trailers(stream, isLast);
-    else if (id > this.lastStream) this.#begin(id, isLast);
-    else if (this.#skipped.some(({ from, to }) => id >= from && id <= to))
+    else if (begins) {
+      const head = list.request(isLast);
+      const isPlain = isLast && head.problem === null && head.protocol === null;
+      if (isPlain && decoder.version === version) this.#repeated.keep(block, version, head);
+      this.#begin(id, isLast, head);
+    } else if (this.#skipped.some(({ from, to }) => id >= from && id <= to))
       throw protocolError("the id of an HTTP/2 request is below that of an earlier one");
     else {
       this.#onClosed(id);
@@ -132,7 +143,7 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     else stream.endRequest(trailers);
   }
 
-  #begin(id: number, isLast: boolean): void {
+  #begin(id: number, isLast: boolean, head: Http2Head): void {
     const { connection } = this;
     if (this.refusesStreams) return connection.closedStreams.wasReset(id, connection.receiveWindow);
     if (id > this.lastStream + 2 && this.#skipped.length < MAX_SKIPPED)
@@ -142,7 +153,6 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
       connection.reset(id, CODE.refusedStream);
       return connection.charge("refusals");
     }
-    const head = list.request(isLast);
     const early = this.#priorities.size === 0 ? undefined : this.#priorities.get(id);
     if (early !== undefined) this.#priorities.delete(id);
     const given = head.priority === null ? NO_PRIORITY : readPriority(head.priority);

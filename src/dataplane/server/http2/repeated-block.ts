@@ -1,0 +1,38 @@
+// The header block that a client sends again and again, with what it means: programs ask for the same many times; knows no frame.
+import type { BlockPlace } from "../../http2/peer-frames.ts";
+import { markOf } from "../../../http/repeated-bytes.ts";
+import type { Http2Head } from "./request-head.ts";
+
+/** Of a block: most fields are in the table. */
+const MAX_BYTES = 512;
+
+const NONE = Buffer.alloc(0);
+
+/** One block of one connection. Valid while the table, to which it refers, is the same. */
+export class RepeatedBlock {
+  #mark = 0;
+  #version = -1;
+  #bytes: Buffer = NONE;
+  #head: Http2Head | null = null;
+
+  /** `version`: of the table, before the block. Null: it is another block. */
+  find({ bytes, start, end }: BlockPlace, version: number): Http2Head | null {
+    const known = this.#bytes;
+    if (this.#head === null || end - start !== known.length || version !== this.#version)
+      return null;
+    return known.compare(bytes, start, end) === 0 ? this.#head : null;
+  }
+
+  /** `head`: of a request without a body, whose block has left the table as it was. The second one with a mark is kept. */
+  keep({ bytes, start, end }: BlockPlace, version: number, head: Http2Head): void {
+    if (end - start > MAX_BYTES) return;
+    const mark = markOf(bytes, start, end);
+    if (mark === this.#mark) {
+      head.fields.isShared = true;
+      this.#version = version;
+      this.#bytes = Buffer.from(bytes.subarray(start, end));
+      this.#head = head;
+    }
+    this.#mark = mark;
+  }
+}
