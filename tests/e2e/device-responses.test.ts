@@ -13,6 +13,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { H2Client } from "../support/h2-client.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
+import { signIn, startNtlmTarget } from "../support/ntlm-target.ts";
 import { type Origin, type OriginRequest, reply, startOrigin } from "../support/origin.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { exchange } from "../support/raw-exchange.ts";
@@ -29,6 +30,8 @@ const IDN = "xn--bcher-kva.example";
 const KEY = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 const ACCEPT = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
 const COOKIES = Array.from({ length: 200 }, (_, at) => `c${at}=${"x".repeat(95)}`).join("; ");
+
+const METADATA = "m".repeat(64_000);
 
 const transports = ["HTTP/1.1", "HTTP/1.1, TLS", "HTTP/2", "HTTP/2, TLS"] as const;
 type Transport = (typeof transports)[number];
@@ -231,6 +234,12 @@ const rows: readonly Row[] = [
     want: `200 ${COOKIES.length}`,
   },
   {
+    why: "64 KB of metadata, as gRPC sends it",
+    fields: [["X-Metadata", METADATA]],
+    response: (request) => reply(String(request.header("x-metadata")?.length)),
+    want: `200 ${METADATA.length}`,
+  },
+  {
     why: "a body without a length, with request buffering",
     prefix: "/buffered",
     method: "POST",
@@ -339,6 +348,7 @@ interface Ports {
 }
 
 const scratch = mkdtempSync(join(tmpdir(), "sluice-device-responses-"));
+const ntlm = startNtlmTarget();
 let origin: Origin;
 let gateway: Gateway;
 let nginx: Nginx;
@@ -374,6 +384,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([gateway?.stop(), nginx?.stop(), caddy?.stop()]);
   origin?.stop();
+  ntlm.stop();
   for (const server of old) server.close();
   rmSync(scratch, { recursive: true, force: true });
 });
@@ -405,6 +416,9 @@ async function startSluice(tls10: number, tls11: number) {
     post("services", { name, targets: [{ host: "127.0.0.1", port }], ...more });
   const hosts = [HOST];
   await service("device", origin.port);
+  await service("ntlm", ntlm.port);
+  for (const { id } of await gateway.ok("GET", "/api/v1/listeners"))
+    await gateway.ok("PATCH", `/api/v1/listeners/${id}`, { max_header_bytes: 131_072 });
   await service("old-1.0", tls10, {
     protocol: "https",
     tls: { verify: false, min_version: "1.0" },
@@ -423,6 +437,7 @@ async function startSluice(tls10: number, tls11: number) {
     service_id,
     request_buffering: "on",
   });
+  await post("routes", { name: "ntlm", hosts, paths: ["/ntlm"], service_id: "ntlm" });
   await post("routes", { name: "media", hosts, paths: ["/media"], service_id, strip_path: true });
   await post("routes", { name: "scheme", hosts, paths: ["/scheme"], service_id });
   await post("plugins", {
@@ -464,6 +479,7 @@ async function startTheNginx(tls10: number, tls11: number) {
       `
       map $http_upgrade $upgrade_or_none { default upgrade; '' ''; }
       upstream device { server 127.0.0.1:${origin.port}; keepalive 8; }
+      upstream ntlm { server 127.0.0.1:${ntlm.port}; keepalive 8; }
       server {
         listen 127.0.0.1:${own};
         listen 127.0.0.1:${h2c} http2;
@@ -471,12 +487,13 @@ async function startTheNginx(tls10: number, tls11: number) {
         server_name ${HOST} ${IDN} bücher.example;
         ssl_certificate ${scratch}/cert.pem;
         ssl_certificate_key ${scratch}/key.pem;
-        large_client_header_buffers 4 64k;
+        large_client_header_buffers 4 128k;
         proxy_buffer_size 64k;
         proxy_buffers 8 64k;
         proxy_http_version 1.1;
         ${set}
         location / { proxy_pass http://device; }
+        location /ntlm { ${set} proxy_set_header Connection ""; proxy_pass http://ntlm; }
         location /media/ { ${set} proxy_set_header X-Forwarded-Prefix /media; proxy_pass http://device/; }
         ${place(tls10, "TLSv1")}
         ${place(tls11, "TLSv1.1")}
@@ -512,6 +529,7 @@ async function startTheCaddy(tls10: number, tls11: number) {
   const routes = [
     oldTarget("/tls1.0", tls10),
     oldTarget("/tls1.1", tls11),
+    { match: [{ path: ["/ntlm"] }], handle: [proxy(ntlm.port)], terminal: true },
     {
       match: [{ path: ["/media/*"] }],
       handle: [
@@ -686,6 +704,40 @@ describe.each(["HTTP/1.1", "HTTP/1.1, TLS"] as const)("%s:", (transport) => {
     // A WebSocket begins with GET (RFC 6455 section 4.2.1), and its frames are checked: the rest is forwarded without Upgrade.
     if (why === "POST upgrades to websocket") expect(served).not.toContain("Sluice");
     else if (served.length > 0) expect(served).toContain("Sluice");
+  });
+});
+
+describe.each(["HTTP/1.1", "HTTP/1.1, TLS"] as const)("%s:", (transport) => {
+  test("a client signs its connection in by NTLM, and no stranger is served as that user", async () => {
+    for (const program of programs) {
+      const port = portOf(ports[program], transport);
+      const connect = () => connectRaw({ port, tls: isTls(transport) });
+      const ask = async (connection: Awaited<ReturnType<typeof connect>>, line = "") => {
+        const from = connection.received.length;
+        connection.write(`GET /ntlm HTTP/1.1\r\nHost: ${HOST}\r\n${line}\r\n`);
+        await connection.until((text) => /login$|secret$/.test(text.slice(from)));
+        return connection.received.slice(from + 9, from + 12);
+      };
+      const client = await connect();
+      const signedIn = [
+        await ask(client),
+        await ask(client, signIn(1)),
+        await ask(client, signIn(3)),
+      ];
+      const strangers: string[] = [];
+      for (let count = 0; count < 20; count++) {
+        const stranger = await connect();
+        strangers.push(await ask(stranger));
+        stranger.close();
+      }
+      const own = await ask(client);
+      client.close();
+      const served = strangers.filter((status) => status === "200").length;
+      note("a client signs in by NTLM", program, own === "200" ? "served" : own);
+      note("strangers served as that user", program, String(served));
+      if (program === "Sluice")
+        expect([signedIn, served, own]).toEqual([["401", "401", "200"], 0, "200"]);
+    }
   });
 });
 

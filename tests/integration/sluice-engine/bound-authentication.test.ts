@@ -1,6 +1,5 @@
 // Targets whose authentication holds for a connection (NTLM, Negotiate): no client gets that of another, and HTTP/2 makes room for HTTP/1.1.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { Socket } from "bun";
 import { selfSigned } from "../../support/certificate.ts";
 import { cleanupsOf } from "../../support/cleanups.ts";
 import { curl } from "../../support/curl.ts";
@@ -8,72 +7,9 @@ import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.
 import { type Engine, engines } from "../../support/engines.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
 import { needs } from "../../support/needs.ts";
+import { signIn, startNtlmTarget } from "../../support/ntlm-target.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, type RawConnection } from "../../support/raw-http.ts";
-
-/** MS-NLMP section 2.2.1.2, with nothing in it. */
-const CHALLENGE = (() => {
-  const message = Buffer.alloc(40);
-  message.write("NTLMSSP\0", "latin1");
-  message[8] = 2;
-  message[16] = 40;
-  return message.toString("base64");
-})();
-
-interface Account {
-  isAsked: boolean;
-  isSignedIn: boolean;
-  text: string;
-}
-
-/** Signs connections in as IIS does: type 1, a challenge on the same connection, type 3. */
-function startNtlmTarget() {
-  const open = new Set<Socket<Account>>();
-  const server = Bun.listen<Account>({
-    hostname: "127.0.0.1",
-    port: 0,
-    socket: {
-      open(socket) {
-        socket.data = { isAsked: false, isSignedIn: false, text: "" };
-        open.add(socket);
-      },
-      close: (socket) => void open.delete(socket),
-      data(socket, chunk) {
-        socket.data.text += chunk.toString("latin1");
-        const end = socket.data.text.indexOf("\r\n\r\n");
-        if (end < 0) return;
-        const head = socket.data.text.slice(0, end);
-        socket.data.text = "";
-        socket.write(responseTo(head, socket.data));
-      },
-    },
-  });
-  return {
-    port: server.port,
-    get signedIn() {
-      return [...open].filter(({ data }) => data.isSignedIn).length;
-    },
-    stop: () => server.stop(true),
-  };
-}
-
-/** `/challenge?status&lines`: a response with these; all else needs an account. */
-function responseTo(head: string, account: Account): string {
-  const [, path = "/"] = head.split(" ");
-  if (path.startsWith("/challenge")) {
-    const [status = "", lines = ""] = decodeURIComponent(path.slice(11)).split("&");
-    return status.startsWith("chunked")
-      ? `HTTP/1.1 401 \r\n${lines}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`
-      : `HTTP/1.1 ${status} \r\n${lines}\r\nContent-Length: 3\r\n\r\nabc`;
-  }
-  const [, message = ""] = /^authorization: ntlm (\S+)/im.exec(head) ?? [];
-  const type = Buffer.from(message, "base64")[8] ?? 0;
-  if (type === 3 && account.isAsked) account.isSignedIn = true;
-  if (account.isSignedIn) return "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
-  account.isAsked = type === 1;
-  const scheme = account.isAsked ? `NTLM ${CHALLENGE}` : "NTLM";
-  return `HTTP/1.1 401 \r\nWWW-Authenticate: ${scheme}\r\nContent-Length: 5\r\n\r\nlogin`;
-}
 
 const target = startNtlmTarget();
 afterAll(() => target.stop());
@@ -85,13 +21,6 @@ const scene = async (listener: object): Promise<RunningDataPlane> =>
     services: [{ name: "origin", targets: [{ port: target.port }] }],
     routes: [{ name: "all", service_id: "origin" }],
   });
-
-const message = (type: number) => {
-  const bytes = Buffer.alloc(12);
-  bytes.write("NTLMSSP\0", "latin1");
-  bytes[8] = type;
-  return `Authorization: NTLM ${bytes.toString("base64")}\r\n`;
-};
 
 async function client(port: number): Promise<RawConnection> {
   const connection = await connectRaw({ port });
@@ -120,12 +49,12 @@ describe.each(engines)("on engine %s", (engine: Engine) => {
     const first = await client(gateway.port);
     const isOwn = engine === "sluice";
     expect(await ask(first)).toBe("401");
-    expect(await ask(first, message(1))).toBe("401");
+    expect(await ask(first, signIn(1))).toBe("401");
     // Engines that do not own their clients' connections cannot tell whose the connection to the target is.
-    expect(await ask(first, message(3))).toBe(isOwn ? "200" : "401");
+    expect(await ask(first, signIn(3))).toBe(isOwn ? "200" : "401");
     for (let count = 0; count < 5; count++) {
       const other = await client(gateway.port);
-      expect([await ask(other), await ask(other, message(3))]).toEqual(["401", "401"]);
+      expect([await ask(other), await ask(other, signIn(3))]).toEqual(["401", "401"]);
     }
     // As long as the client is there.
     expect(await ask(first)).toBe(isOwn ? "200" : "401");
