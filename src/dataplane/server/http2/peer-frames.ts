@@ -115,7 +115,7 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     const { decoder } = this;
     const stream = this.connection.streams.get(id);
     const begins = stream === undefined && id > this.lastStream;
-    const repeated = begins && isLast ? this.#repeated.find(block, decoder.version) : null;
+    const repeated = begins ? this.#repeated.find(block, decoder.version, isLast) : null;
     if (repeated !== null) return this.#begin(id, isLast, repeated);
     const { version } = decoder;
     // Always: the table depends on it.
@@ -124,8 +124,9 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     if (stream !== undefined) this.#trailers(stream, isLast);
     else if (begins) {
       const head = list.request(isLast);
-      const isPlain = isLast && head.problem === null && head.protocol === null;
-      if (isPlain && decoder.version === version) this.#repeated.keep(block, version, head);
+      const isPlain = head.problem === null && head.protocol === null;
+      if (isPlain && decoder.version === version)
+        this.#repeated.keep(block, version, { head, isLast });
       this.#begin(id, isLast, head);
     } else if (this.#skipped.some(({ from, to }) => id >= from && id <= to))
       throw protocolError("the id of an HTTP/2 request is below that of an earlier one");

@@ -13,22 +13,28 @@ export class RepeatedBlock {
   #mark = 0;
   #version = -1;
   #bytes: Buffer = NONE;
+  #isLast = false;
   #head: Http2Head | null = null;
 
-  /** `version`: of the table, before the block. Null: it is another block. */
-  find({ bytes, start, end }: BlockPlace, version: number): Http2Head | null {
+  /** `version`: of the table, before the block; `isLast`: no body follows. Null: it is another block. */
+  find({ bytes, start, end }: BlockPlace, version: number, isLast: boolean): Http2Head | null {
     const known = this.#bytes;
-    if (this.#head === null || end - start !== known.length || version !== this.#version)
-      return null;
+    const isAsBefore = version === this.#version && isLast === this.#isLast;
+    if (this.#head === null || end - start !== known.length || !isAsBefore) return null;
     return known.compare(bytes, start, end) === 0 ? this.#head : null;
   }
 
-  /** `head`: of a request without a body, whose block has left the table as it was. The second one with a mark is kept. */
-  keep({ bytes, start, end }: BlockPlace, version: number, head: Http2Head): void {
+  /** `head`: of a valid request whose block has left the table as it was. The second one with a mark is kept. */
+  keep(
+    { bytes, start, end }: BlockPlace,
+    version: number,
+    { head, isLast }: { readonly head: Http2Head; readonly isLast: boolean },
+  ): void {
     if (end - start > MAX_BYTES) return;
     const mark = markOf(bytes, start, end);
     if (mark === this.#mark) {
       head.fields.isShared = true;
+      this.#isLast = isLast;
       this.#version = version;
       this.#bytes = Buffer.from(bytes.subarray(start, end));
       this.#head = head;
