@@ -87,6 +87,11 @@ test: build
 	@echo "gateways start from $$SLUICE_TEST_BINARY: $$($$SLUICE_TEST_BINARY version)"
 	$(BUN_TEST) --path-ignore-patterns 'tests/e2e/**' $(ARGS) $(TESTS)
 
+#? reading-set: Print which files a reader of one file has to know, with types (FILE=src/control/change.ts ARGS=files)
+.PHONY: reading-set
+reading-set: setup
+	@$(BUN) scripts/reading-set.ts "$(FILE)" $(ARGS)
+
 #? fuzz: Try parsers, router and imports with a million random inputs (ARGS="--cases N --seed N --only NAME")
 .PHONY: fuzz
 fuzz: setup

@@ -1,20 +1,12 @@
 // Holds the sources to the rooms and arrows of the house, and shows that the checker would notice a breach.
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 
-import { checkSources } from "./architecture/checker.ts";
-import { OPENS_CONNECTIONS, ROOMS, WAYS_OUT } from "./architecture/rules.ts";
+import { checkSources, needlessTypeArrows } from "./architecture/checker.ts";
+import { readingSet } from "./architecture/reading-set.ts";
+import { OPENS_CONNECTIONS, ROOMS, TYPE_ARROWS, WAYS_OUT } from "./architecture/rules.ts";
+import { readSources } from "./architecture/sources.ts";
 
 const TOP = "// A file of this test; knows nothing of anything else.\n";
-
-function readSources(): Map<string, string> {
-  const root = join(import.meta.dir, "../src");
-  const paths = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(root)]
-    .filter((path) => !/\.(test|d)\.tsx?$/.test(path))
-    .sort();
-  return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
-}
 
 /** Gives every file the comment sentence that it needs, so that a case shows its own breach only. */
 function sources(files: Readonly<Record<string, string>>): Map<string, string> {
@@ -86,6 +78,38 @@ describe("the table of rooms", () => {
     ]);
     expect(named.filter((name) => ROOMS[name] === undefined)).toEqual([]);
   });
+
+  test("has no arrow for types that no import needs, or that leads to no room", () => {
+    const rooms = Object.keys(TYPE_ARROWS).flatMap((arrow) => arrow.split(" -> "));
+    expect(rooms.filter((name) => ROOMS[name] === undefined)).toEqual([]);
+    expect(needlessTypeArrows(readSources())).toEqual([]);
+  });
+});
+
+describe("whoever reads one file has to read", () => {
+  // `make reading-set FILE=src/control/change.ts` prints the whole set.
+  test.each([["control/change.ts", 150, 19_500]])(
+    "with types, for %s at most %d files and %d lines",
+    (path, mostFiles, mostLines) => {
+      const { files, lines } = readingSet(readSources(), path);
+      expect(files.size).toBeLessThanOrEqual(mostFiles);
+      expect(lines).toBeLessThanOrEqual(mostLines);
+    },
+  );
+
+  test("what is imported by way of others, types and what is loaded later too", () => {
+    const files = {
+      "http/a.ts": 'import type { B } from "./b.ts";\nexport type A = B;\n',
+      "http/b.ts": 'export const load = () => import("./c.ts");\nexport type B = 1;\n',
+      "http/c.ts": 'export { d } from "./d.ts";\n',
+      "http/d.ts": "export const d = 1;\n",
+      "http/e.ts": "export const e = 1;\n",
+    };
+    const { files: found, lines } = readingSet(sources(files), "http/a.ts");
+    expect([...found.keys()]).toEqual(["http/a.ts", "http/b.ts", "http/c.ts", "http/d.ts"]);
+    expect(lines).toBe(10);
+    expect(() => readingSet(sources(files), "http/x.ts")).toThrow("there is no src/http/x.ts");
+  });
 });
 
 describe("the checker refuses", () => {
@@ -98,6 +122,15 @@ describe("the checker refuses", () => {
         "store/rows.ts": value,
       },
       says: "plugins/cors.ts imports store/rows.ts, but plugins may not import store, because",
+    },
+    {
+      why: "an arrow of types that no table has",
+      files: {
+        "plugins/cors.ts":
+          'import type { value } from "../store/rows.ts";\nexport type V = typeof value;\n',
+        "store/rows.ts": value,
+      },
+      says: "plugins/cors.ts imports types of store/rows.ts, but plugins may not import store, because",
     },
     {
       why: "a forbidden re-export",
@@ -316,9 +349,10 @@ describe("the checker refuses", () => {
 describe("the checker accepts", () => {
   test.each([
     {
-      why: "a type from a room whose values are forbidden",
+      why: "a type for which there is an arrow of types",
       files: {
-        "plugins/cors.ts": 'import type { Row } from "../store/rows.ts";\nexport type X = Row;\n',
+        "ui/a.tsx": 'import type { A } from "../model/a.ts";\nexport type B = A;\n',
+        "model/a.ts": "export type A = 1;\n",
       },
     },
     {

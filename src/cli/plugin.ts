@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { suggestion } from "../model/suggestion.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { NAME } from "../plugin-directory/definition.ts";
-import type { PluginFileView } from "../plugin-directory/known.ts";
+import type { PluginFileView } from "../control/watched-plugins.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import harness from "./plugin-template/harness.txt" with { type: "text" };

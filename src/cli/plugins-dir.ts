@@ -5,7 +5,7 @@ import { systemClock } from "../clock.ts";
 import { createLog } from "../log.ts";
 import { scopeNames } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import type { PluginDirectoryView } from "../plugin-directory/known.ts";
+import type { PluginDirectoryView } from "../control/watched-plugins.ts";
 import type { PluginDirectoryOptions } from "../plugin-directory/options.ts";
 import { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";

@@ -1,11 +1,10 @@
 // Purges cached responses, in a fleet of all nodes; knows neither HTTP nor the cache.
 import { normalizeHost } from "../http/authority.ts";
 import { canonicalPath } from "../http/request-target.ts";
-import { cachePurgeInput } from "../model/cache-purge.ts";
+import { cachePurgeInput, type Purge } from "../model/cache-purge.ts";
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
-import type { Purge } from "../pdk/definition.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
 import { OlderNodes } from "./change-contract.ts";

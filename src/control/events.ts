@@ -1,5 +1,4 @@
 // Distributes events of the gateway to subscribers according to their role; knows no HTTP and no source of events.
-import type { AcmeEvent, CertificateEvent } from "../acme/acme-events.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { NodeTransition } from "./fleet-view.ts";
@@ -9,6 +8,28 @@ import type { OverloadEvent } from "./pressure.ts";
 import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
+
+/** Of a certificate. */
+export interface CertificateEvent {
+  readonly at: string;
+  readonly what: "issued" | "renewed" | "revoked" | "expiring" | "expired";
+  readonly id: string;
+  readonly name: string;
+  readonly domains: readonly string[];
+  readonly not_after: string | null;
+}
+
+/** A step of an order of a certificate. */
+export interface AcmeEvent {
+  readonly at: string;
+  readonly status: "ordering" | "valid" | "failed";
+  readonly id: string;
+  readonly name: string;
+  readonly domains: readonly string[];
+  readonly attempts: number;
+  readonly last_error: string | null;
+  readonly next_attempt_at: string | null;
+}
 
 /** Every kind of event and the minimum role of its readers. */
 export const eventKinds = {

@@ -3,16 +3,23 @@ import type { Log } from "../log.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Fact, LoginFailure, NodeActivity, StoredAuditEntry } from "../model/fact.ts";
 import type { AuditLog } from "./audit.ts";
-import type { LoginThrottle } from "../auth/throttle.ts";
 import type { Changes } from "./change.ts";
 import type { LastUse } from "./last-use.ts";
+
+/** Failed sign-ins, which count on all nodes. */
+export interface SharedFailures {
+  /** Calls `listener` for each attempt that has failed here. */
+  onFailed(listener: (failures: readonly LoginFailure[]) => void): void;
+  /** Counts failures that another node has seen. */
+  observe(failures: readonly LoginFailure[]): void;
+}
 
 export interface ActivityOptions {
   /** Id of this node. */
   readonly node: string;
   readonly changes: Pick<Changes, "record" | "onFact">;
   readonly audit: AuditLog;
-  readonly throttle: LoginThrottle;
+  readonly throttle: SharedFailures;
   readonly tokenUse: LastUse;
   readonly credentialUse: LastUse;
   readonly log: Log;

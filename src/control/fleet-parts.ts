@@ -1,12 +1,11 @@
 // What the control plane of a node has for its fleet, and of a gateway without one: nothing.
 import type { Log } from "../log.ts";
 import type { AuditLog } from "./audit.ts";
-import type { Auth } from "../auth/auth.ts";
-import type { LoginThrottle } from "../auth/throttle.ts";
 import type { Changes } from "./change.ts";
 import type { CredentialUse } from "./credential-use.ts";
 import type { CutOff } from "./cut-off.ts";
-import { FleetActivity } from "./fleet-activity.ts";
+import { FleetActivity, type SharedFailures } from "./fleet-activity.ts";
+import type { LastUse } from "./last-use.ts";
 import type { FleetView } from "./fleet-view.ts";
 import type { NodePlugins } from "./node-plugins.ts";
 import { NodeStreams } from "./node-streams.ts";
@@ -32,9 +31,13 @@ export interface FleetParts {
 interface Access {
   readonly changes: Changes;
   readonly audit: AuditLog;
-  readonly auth: Auth;
+  readonly auth: {
+    readonly tokenUse: LastUse;
+    /** Asks again whether each open session is still valid. */
+    readonly authenticator: { recheck(): void };
+  };
   readonly cutOff: CutOff;
-  readonly throttle: LoginThrottle;
+  readonly throttle: SharedFailures;
   readonly credentialUse: CredentialUse;
 }
 

@@ -2,7 +2,6 @@
 import type { Actor } from "./principal.ts";
 import type { NodeReads } from "./node-reads.ts";
 import type { NodeRequirement } from "./node-requirement.ts";
-import type { DurationHistogram } from "../observe/metrics/duration-histogram.ts";
 
 /**
  * `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and asks load
@@ -99,6 +98,17 @@ export interface FleetStatus {
   readonly nodes: number;
 }
 
+/** Durations since the start, in seconds, as a histogram of metrics shows them. */
+export interface Durations {
+  sample(): {
+    readonly labels: Readonly<Record<string, string>>;
+    /** Upper bounds, ascending, without infinity, and cumulative counts. */
+    readonly buckets: readonly (readonly [bound: number, count: number])[];
+    readonly count: number;
+    readonly sum: number;
+  };
+}
+
 /** Metrics of this node in its fleet. */
 export interface FleetFigures {
   /** Id and name of this node. */
@@ -110,9 +120,9 @@ export interface FleetFigures {
   readonly served: number;
   /** How long this node has not served the last entry; 0: it serves it. */
   readonly lagSeconds: number;
-  readonly append: DurationHistogram;
+  readonly append: Durations;
   /** From the append of a change until all nodes serve it. */
-  readonly ack: DurationHistogram;
+  readonly ack: Durations;
   readonly conflicts: number;
   readonly doubts: number;
   readonly isConnected: boolean;

@@ -1,5 +1,4 @@
 // Replaces the secret key while the gateway runs, or offline: everything sealed, and what is derived from it; knows no file.
-import type { ControlPlane } from "../control-plane.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError } from "../model/error.ts";
 import { type ConfigChange, type GatewayConfig, mapCollections } from "../model/gateway-config.ts";
@@ -8,13 +7,20 @@ import { StoreError } from "../store/error.ts";
 import type { StoredKey } from "../store/sealed-texts.ts";
 import type { ChangesOptions } from "./change-contract.ts";
 import { Draft } from "./draft.ts";
-import type { Reach } from "./fleet-view.ts";
+import type { AuditLog } from "./audit.ts";
+import type { Changes } from "./change.ts";
+import type { FleetView, Reach } from "./fleet-view.ts";
 import type { Actor } from "./principal.ts";
 import type { SecretKeyFile } from "./sealing.ts";
 import type { Stamp } from "./stamp.ts";
 
 export interface KeyRotationOptions {
-  readonly control: Pick<ControlPlane, "changes" | "audit" | "fleet">;
+  readonly control: {
+    readonly changes: Changes;
+    readonly audit: AuditLog;
+    /** Null: there is only this node. */
+    readonly fleet: FleetView | null;
+  };
   readonly key: SecretKeyFile;
   readonly store: {
     readonly secretKey: Pick<StoredKey, "rehearse">;

@@ -3,10 +3,10 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
 import { suggestion } from "../model/suggestion.ts";
-import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Changes } from "./change.ts";
 import { ConfiguredResource } from "./configured-resource.ts";
+import type { WatchedPlugins } from "./watched-plugins.ts";
 import { describePlugin, type PluginDescription } from "./plugin-description.ts";
 
 export interface PluginsOptions {
@@ -14,11 +14,11 @@ export interface PluginsOptions {
   readonly plugins: PluginCatalogue;
   readonly box: SecretBox;
   /** Plugins that are not built in; null or absent: there are none. */
-  readonly pluginDirectory?: PluginDirectory | null;
+  readonly pluginDirectory?: WatchedPlugins | null;
 }
 
 export class Plugins extends ConfiguredResource<"plugins", Plugin> {
-  readonly directory: PluginDirectory | null;
+  readonly directory: WatchedPlugins | null;
   readonly #catalogue: PluginCatalogue;
 
   constructor({ changes, plugins, box, pluginDirectory = null }: PluginsOptions) {

@@ -29,3 +29,13 @@ export const cachePurgeInput = t.Object(
 );
 
 export type CachePurgeInput = Static<typeof cachePurgeInput>;
+
+/** Selects stored responses. */
+export type Purge =
+  | { readonly by: "all" }
+  /** `host/path?query`, or `/path?query` on any host; without query only requests without one. */
+  | { readonly by: "key"; readonly value: string }
+  /** Keys with this prefix, in the same form. */
+  | { readonly by: "prefix"; readonly value: string }
+  /** One of the tags of their Surrogate-Key. */
+  | { readonly by: "tag"; readonly value: string };

@@ -1,5 +1,5 @@
 // What a change writes beside the configuration, as data: every store can write it, at any time; knows no store.
-import type { Purge } from "../pdk/definition.ts";
+import type { Purge } from "./cache-purge.ts";
 import type { RootConstraints } from "./local-ca.ts";
 
 /** A second factor as it is stored. */

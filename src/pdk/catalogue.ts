@@ -1,6 +1,6 @@
 // Finds plugins by name and loads their code; knows none of them.
-import type { AnyPlugin } from "./definition.ts";
-import { ImportedPlugins, type PluginCode } from "./plugin-code.ts";
+import type { AnyPlugin, PluginCode } from "./definition.ts";
+import { ImportedPlugins } from "./plugin-code.ts";
 
 /** Loads the module of each plugin, whose default export is the definition. */
 export type PluginFiles = Readonly<Record<string, () => Promise<{ readonly default: AnyPlugin }>>>;

@@ -12,7 +12,6 @@ import type {
   StreamResult,
 } from "./context.ts";
 import type { Counters, Feed, FeedKit, PluginKit } from "./kit.ts";
-import type { PluginCode } from "./plugin-code.ts";
 
 /**
  * The phases of a request, in their order, and the handler that runs in each: the API and the docs write phases in snake_case.
@@ -89,6 +88,20 @@ export interface CacheUse<Config> {
   readonly onFileRemoved?: (directory: string, head: Uint8Array) => void;
 }
 
+/** A plugin from a directory, as the snapshot carries it to the workers. */
+export interface PluginCode {
+  /** SHA-256 of the text, hexadecimal. */
+  readonly hash: string;
+  /** One ES module, UTF-8, in memory that all threads read. */
+  readonly text: SharedArrayBuffer;
+  /** From 1; the worker writes it into its row of the board while the plugin runs. */
+  readonly number: number;
+  /** Why it must not run any more; null: it may. */
+  readonly disabled: string | null;
+  /** Whether the text stands for a plugin that could not be loaded, and rejects. Default: false. */
+  readonly isAbsent?: boolean;
+}
+
 /** What the main thread fetches for instances, once for all workers. */
 export interface FeedUse<Config> {
   /** Instances with the same key share a feed. */
@@ -96,16 +109,6 @@ export interface FeedUse<Config> {
   /** Runs when the first of them is in service. */
   readonly start: (kit: FeedKit) => Feed<Config>;
 }
-
-/** Selects stored responses. */
-export type Purge =
-  | { readonly by: "all" }
-  /** `host/path?query`, or `/path?query` on any host; without query only requests without one. */
-  | { readonly by: "key"; readonly value: string }
-  /** Keys with this prefix, in the same form. */
-  | { readonly by: "prefix"; readonly value: string }
-  /** One of the tags of their Surrogate-Key. */
-  | { readonly by: "tag"; readonly value: string };
 
 /** An instance and its surroundings, for metrics. */
 export interface MetricInstance {

@@ -1,19 +1,5 @@
 // Imports the bundled text of a plugin that is not part of the gateway; knows no directory and no plugin.
-import type { AnyPlugin } from "./definition.ts";
-
-/** A plugin from a directory, as the snapshot carries it to the workers. */
-export interface PluginCode {
-  /** SHA-256 of the text, hexadecimal. */
-  readonly hash: string;
-  /** One ES module, UTF-8, in memory that all threads read. */
-  readonly text: SharedArrayBuffer;
-  /** From 1; the worker writes it into its row of the board while the plugin runs. */
-  readonly number: number;
-  /** Why it must not run any more; null: it may. */
-  readonly disabled: string | null;
-  /** Whether the text stands for a plugin that could not be loaded, and rejects. Default: false. */
-  readonly isAbsent?: boolean;
-}
+import type { AnyPlugin, PluginCode } from "./definition.ts";
 
 /** The name under which plugins import the plugin kit. */
 export const KIT_MODULE = "@sluice/plugin";

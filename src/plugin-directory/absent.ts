@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { scopeNames } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import type { PluginCode } from "../pdk/plugin-code.ts";
+import type { PluginCode } from "../pdk/definition.ts";
 import type { PluginPlan } from "../snapshot/snapshot.ts";
 
 /** Before all others, whatever their priority: they may respond as if the request were allowed. */

@@ -3,21 +3,11 @@ import { realpathSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, relative, resolve } from "node:path";
 import { readTrusted, requireTrustedSettings, trustedPath } from "../control/trusted-file.ts";
+import type { LoadProblem } from "../control/watched-plugins.ts";
 import { KIT_MODULE } from "../pdk/plugin-code.ts";
 
-/** Why a plugin cannot be loaded. */
-export interface PluginProblem {
-  /** `read`, `bundle`, `import` or `definition`, and for one that has run its phase. */
-  readonly phase: string;
-  readonly message: string;
-  /** Relative to the directory; null: unknown. */
-  readonly file: string | null;
-  /** From 1; null: unknown. */
-  readonly line: number | null;
-}
-
 /** A problem of no known place. */
-export const problem = (phase: string, message: string): PluginProblem => ({
+export const problem = (phase: string, message: string): LoadProblem => ({
   phase,
   message,
   file: null,
@@ -25,16 +15,16 @@ export const problem = (phase: string, message: string): PluginProblem => ({
 });
 
 export class PluginError extends Error {
-  readonly problem: PluginProblem;
+  readonly problem: LoadProblem;
 
-  constructor(problem: PluginProblem, cause?: unknown) {
+  constructor(problem: LoadProblem, cause?: unknown) {
     super(problem.message, { cause });
     this.problem = problem;
   }
 }
 
 /** Why a plugin is not served. A change that creates its instances says so in the words of the trial of the supervisor. */
-export function failureOf(error: Error): PluginProblem {
+export function failureOf(error: Error): LoadProblem {
   if (error instanceof PluginError) return error.problem;
   const { message } = error;
   return problem(/: create (?:has|needs) /.test(message) ? "create" : "serve", message);

@@ -4,7 +4,7 @@ import { decode } from "../model/decode.ts";
 import { markOf } from "../model/destination.ts";
 import { scopeNames, type ScopeName } from "../model/plugin.ts";
 import { type AnyPlugin, type PhaseName, phaseHandlers } from "../pdk/definition.ts";
-import type { PluginCode } from "../pdk/plugin-code.ts";
+import type { PluginCode } from "../pdk/definition.ts";
 
 /** A definition as plain data: without handlers, and with the symbols of its schema as texts. */
 export interface PlainDefinition {

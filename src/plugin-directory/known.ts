@@ -1,43 +1,13 @@
 // What the gateway knows of a plugin of the directory, and how the management API shows it; reads nothing.
 import { local } from "../control/principal.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import type { PluginCode } from "../pdk/plugin-code.ts";
-import type { PluginProblem } from "./bundle.ts";
-
-/** `loaded`: served; `refused`: never loaded; `disabled`: blocked workers; `removed`: served although its file is gone. */
-export type PluginState = "loaded" | "refused" | "disabled" | "removed";
-
-/** A plugin of the directory, as the management API shows it. */
-export interface PluginFileView {
-  readonly name: string;
-  /** Relative to the directory. */
-  readonly file: string;
-  readonly state: PluginState;
-  /** SHA-256 of what is served; null: nothing is. */
-  readonly hash: string | null;
-  /** RFC 3339; null: never. */
-  readonly loaded_at: string | null;
-  /** How often its code was replaced. */
-  readonly reloads: number;
-  /** How often a worker was replaced that hung in the code that is served. */
-  readonly blocked: number;
-  /** Why the file is not served as it is; null: it is. */
-  readonly problem: PluginProblem | null;
-}
-
-export interface PluginDirectoryView {
-  /** Null: there is none. */
-  readonly directory: string | null;
-  /** `flag`: of `--plugins-dir`. */
-  readonly source: "flag" | "setting";
-  readonly reloads: number;
-  /** Since the workers were replaced because of reloads, and how often they were. */
-  readonly reloads_since_replacement: number;
-  readonly worker_replacements: number;
-  readonly plugins: readonly PluginFileView[];
-  /** About the directory as a whole. */
-  readonly problems: readonly string[];
-}
+import type { PluginCode } from "../pdk/definition.ts";
+import type {
+  LoadProblem,
+  PluginDirectoryView,
+  PluginFileView,
+  PluginState,
+} from "../control/watched-plugins.ts";
 
 /** What the gateway knows of one file. */
 export interface Known {
@@ -54,7 +24,7 @@ export interface Known {
   loadedAt: string | null;
   reloads: number;
   blocked: number;
-  problem: PluginProblem | null;
+  problem: LoadProblem | null;
   isRemoved: boolean;
   /** Ids of instances that could not be created at the start: they reject until a change creates them. */
   readonly refusedInstances: Set<string>;

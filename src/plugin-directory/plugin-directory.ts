@@ -1,9 +1,10 @@
 // The plugins of a directory: loads them at the start, follows their files, and replaces them by changes; runs no code of them.
 import { local } from "../control/principal.ts";
+import type { PluginDirectoryView, WatchedPlugins } from "../control/watched-plugins.ts";
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import type { PluginCode } from "../pdk/plugin-code.ts";
+import type { PluginCode } from "../pdk/definition.ts";
 import type { PluginPlan } from "../snapshot/snapshot.ts";
 import { absentPlugin } from "./absent.ts";
 import { PluginError, problem, failureOf } from "./bundle.ts";
@@ -14,7 +15,6 @@ import {
   directoryView,
   type Known,
   noteChanged,
-  type PluginDirectoryView,
   servedCode,
   unread,
   warningsOf,
@@ -39,7 +39,7 @@ const READERS = 4;
 /** Status of changes that are paused. */
 const PAUSED = 409;
 
-export class PluginDirectory {
+export class PluginDirectory implements WatchedPlugins {
   readonly #options: PluginDirectoryOptions;
   readonly #builtIn: ReadonlySet<string>;
   readonly #known = new Map<string, Known>();

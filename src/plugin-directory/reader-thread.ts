@@ -1,13 +1,8 @@
 // Both ends of the short-lived thread that reads a plugin: its code must not run beside the database.
 import { createHash } from "node:crypto";
+import type { LoadProblem } from "../control/watched-plugins.ts";
 import { importText, placeOf } from "../pdk/plugin-code.ts";
-import {
-  bundlePlugin,
-  PluginError,
-  problem,
-  type PluginProblem,
-  type PluginSource,
-} from "./bundle.ts";
+import { bundlePlugin, PluginError, problem, type PluginSource } from "./bundle.ts";
 import { plainDefinition, type PlainDefinition } from "./definition.ts";
 
 interface ReadCommand extends PluginSource {
@@ -25,7 +20,7 @@ export interface ReadPlugin {
   readonly inputs: readonly string[];
 }
 
-type ReadEvent = ReadPlugin | { readonly kind: "refused"; readonly problem: PluginProblem };
+type ReadEvent = ReadPlugin | { readonly kind: "refused"; readonly problem: LoadProblem };
 
 interface ReaderScope {
   postMessage(event: ReadEvent): void;

@@ -3,7 +3,7 @@ import { type CollectionName, definitionOf, type GatewayConfig } from "../model/
 import { shortList } from "../model/short-list.ts";
 import type { Steps } from "../pace.ts";
 import { textsOf } from "../pdk/fields.ts";
-import { destinationIn, destinationProblem } from "../pdk/net.ts";
+import { destinationIn, destinationProblem } from "../net/destinations.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import { openSecret } from "./plugin-config.ts";
 import type { ProblemList } from "./problem.ts";

@@ -10,7 +10,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { findBy } from "../model/layered-map.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
 import { type Plugin, type ScopeName, scopeOf } from "../model/plugin.ts";
-import { isFieldValue, isToken } from "../pdk/http.ts";
+import { isFieldValue, isToken } from "../http/fields.ts";
 import { conditionProblems, STREAM_MEMBERS } from "../pdk/condition.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { type KindedText, textsOf, wholeRegex } from "../pdk/fields.ts";

@@ -1,7 +1,7 @@
 // The compiled configuration that the data plane serves, immutable and versioned; knows no database and no socket.
 import type { CacheDirectory } from "../pdk/kit.ts";
-import type { PluginCode } from "../pdk/plugin-code.ts";
-import type { CacheMemory } from "../shared-memory/cache/memory.ts";
+import type { PluginCode } from "../pdk/definition.ts";
+import type { CacheMemory } from "../shared-memory/cache/cache-memory.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Consumer } from "../model/consumer.ts";
 import type { Credential, CredentialAlgorithm, CredentialType } from "../model/credential.ts";

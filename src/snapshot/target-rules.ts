@@ -4,7 +4,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Service } from "../model/service.ts";
 import type { Steps } from "../pace.ts";
 import { isSocketHost, placeKey, type Target } from "../model/target.ts";
-import { destinationProblem } from "../pdk/net.ts";
+import { destinationProblem } from "../net/destinations.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import type { Report } from "../model/object-rules.ts";
 import type { ProblemList } from "./problem.ts";

@@ -1,15 +1,13 @@
 // Creates the stores of plugin instances that all workers share, and purges them; knows no plugin and no thread.
 import type { Log } from "../log.ts";
-import type { AnyPlugin, CacheUse, Purge } from "../pdk/definition.ts";
+import type { Purge } from "../model/cache-purge.ts";
+import type { AnyPlugin, CacheUse } from "../pdk/definition.ts";
 import type { CacheDirectory } from "../pdk/kit.ts";
 import { type CacheCounts, CacheMaintenance } from "../shared-memory/cache/cache-maintenance.ts";
 import { forgetFlights } from "../shared-memory/cache/flights.ts";
 import { threadsOf } from "../shared-memory/locks.ts";
-import {
-  type CacheMemory,
-  createCacheMemory,
-  retiredParts,
-} from "../shared-memory/cache/memory.ts";
+import type { CacheMemory } from "../shared-memory/cache/cache-memory.ts";
+import { createCacheMemory, retiredParts } from "../shared-memory/cache/memory.ts";
 import type { PluginPlan } from "../snapshot/snapshot.ts";
 import type { CacheDirectories } from "./cache-directories.ts";
 import { returnPages } from "./shared-pages.ts";

@@ -15,6 +15,7 @@ import {
   ROOMS_OF_OWN_PACKAGES,
   ROOMS_WITHOUT_TYPE_CIRCLES,
   SHARED_FILES,
+  TYPE_ARROWS,
 } from "./rules.ts";
 
 /** Text of each source file by its path below src/, such as "dataplane/handler.ts". */
@@ -40,13 +41,14 @@ export function checkSources(sources: Sources): string[] {
       if (breach !== undefined) breaches.push(breach);
     }
     graph.set(path, targets);
+    breaches.push(...checkTypes(path, text, targets));
     if (ROOMS_WITHOUT_TYPE_CIRCLES.includes(roomOf(path))) types.set(path, allImports(path, text));
   }
   return [...new Set([...breaches, ...findCycles(graph), ...findCycles(types)])];
 }
 
 /** The room of a file: the first folder of its path, or the file itself when it stands directly in src/. */
-function roomOf(path: string): string {
+export function roomOf(path: string): string {
   const slash = path.indexOf("/");
   return slash === -1 ? path : path.slice(0, slash);
 }
@@ -76,11 +78,34 @@ function checkMacros(path: string, text: string): string[] {
     .map((target) => `${path} runs ${target} at build time, but no row of the table says so.`);
 }
 
-/** Of values and of types. */
-function allImports(path: string, text: string): string[] {
-  const found = text.matchAll(/^(?:import|export)\s[^;"]*?\sfrom\s+"(\.[^"]+)";$/gm);
-  return [...found].flatMap(([, specifier = ""]) => resolveSource(path, specifier) ?? []);
+/** The sources that a file imports values or types of. */
+export function allImports(path: string, text: string): string[] {
+  const found = text.matchAll(
+    /^(?:import|export)\s[^;"]*?\sfrom\s+"(\.[^"]+)";$|\bimport\("(\.[^"]+)"\)/gm,
+  );
+  return [...found].flatMap(
+    ([, specifier, imported]) => resolveSource(path, specifier ?? imported ?? "") ?? [],
+  );
 }
+
+/** A type is knowledge as well: whoever reads the file has to read the other one. */
+function checkTypes(path: string, text: string, values: readonly string[]): string[] {
+  return allImports(path, text)
+    .filter((target) => !values.includes(target))
+    .flatMap((target) => {
+      const arrow = `${roomOf(path)} -> ${roomOf(target)}`;
+      const breach = TYPE_ARROWS[arrow] === undefined ? checkArrow(path, target) : undefined;
+      return breach === undefined ? [] : [breach.replace(" imports ", " imports types of ")];
+    });
+}
+
+/** The rows of `TYPE_ARROWS` that no import needs. */
+export const needlessTypeArrows = (sources: Sources): string[] => {
+  const used = new Set<string>();
+  for (const [path, text] of sources)
+    for (const target of allImports(path, text)) used.add(`${roomOf(path)} -> ${roomOf(target)}`);
+  return Object.keys(TYPE_ARROWS).filter((arrow) => !used.has(arrow));
+};
 
 function checkFile(path: string, text: string): string[] {
   const breaches: string[] = [];

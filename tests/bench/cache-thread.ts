@@ -1,5 +1,5 @@
 // A thread that sends a share of a trace to a cache; run by `make bench-cache`.
-import type { CacheMemory } from "../../src/shared-memory/cache/memory.ts";
+import type { CacheMemory } from "../../src/shared-memory/cache/cache-memory.ts";
 import { SharedCache } from "../../src/shared-memory/cache/shared-cache.ts";
 import { Random } from "../support/random.ts";
 

@@ -2,12 +2,8 @@
 import { parseArgs } from "node:util";
 import { CacheMaintenance } from "../../src/shared-memory/cache/cache-maintenance.ts";
 import { Locks } from "../../src/shared-memory/locks.ts";
-import {
-  type CacheMemory,
-  createCacheMemory,
-  Views,
-  words,
-} from "../../src/shared-memory/cache/memory.ts";
+import type { CacheMemory } from "../../src/shared-memory/cache/cache-memory.ts";
+import { createCacheMemory, Views, words } from "../../src/shared-memory/cache/memory.ts";
 import { SharedCache } from "../../src/shared-memory/cache/shared-cache.ts";
 import { Random } from "../support/random.ts";
 import { keyOf, recordOf, type TraceTask } from "./cache-thread.ts";

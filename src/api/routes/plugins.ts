@@ -5,7 +5,7 @@ import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { includesRole } from "../../control/principal.ts";
 import { ApiError } from "../../model/error.ts";
-import type { PluginDirectoryView } from "../../plugin-directory/known.ts";
+import type { PluginDirectoryView } from "../../control/watched-plugins.ts";
 import { descriptionOf } from "./resource-endpoints.ts";
 
 const at = descriptionOf("plugins");

@@ -1,6 +1,11 @@
 // Converts events of the gateway to signals; knows no alert and no sink.
-import type { AcmeEvent, CertificateEvent } from "../../acme/acme-events.ts";
-import type { EventPayloads, NodeEvent, WorkerEvent } from "../../control/events.ts";
+import type {
+  AcmeEvent,
+  CertificateEvent,
+  EventPayloads,
+  NodeEvent,
+  WorkerEvent,
+} from "../../control/events.ts";
 import type { OverloadEvent } from "../../control/pressure.ts";
 import type { HealthEvent } from "../../control/health/health-watch.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";

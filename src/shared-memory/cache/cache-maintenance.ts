@@ -1,14 +1,8 @@
 // What the main thread does with a cache that all workers share: purges, sweeps, repairs, figures; knows no request.
 import { Pace } from "../../pace.ts";
 import { Entries } from "./entries.ts";
-import {
-  type CacheMemory,
-  counters,
-  fields,
-  WORKER_FLOATS,
-  workerFloats,
-  words,
-} from "./memory.ts";
+import type { CacheMemory } from "./cache-memory.ts";
+import { counters, fields, WORKER_FLOATS, workerFloats, words } from "./memory.ts";
 import { matches, pathOf, type Rule, type RuleKind } from "./rules.ts";
 import { repair } from "./repair.ts";
 

@@ -4,7 +4,8 @@ import { Blocks } from "./blocks.ts";
 import { PrefixReader } from "./entry-bytes.ts";
 import { Queues } from "./eviction.ts";
 import { Index, type TextHash } from "./index.ts";
-import { type CacheMemory, counters, fields, longs, states, Views } from "./memory.ts";
+import type { CacheMemory } from "./cache-memory.ts";
+import { counters, fields, longs, states, Views } from "./memory.ts";
 import { type RuleSubject, Rules } from "./rules.ts";
 
 /** Entries of one key. */

@@ -1,16 +1,6 @@
 // The memory of a cache that all threads share: its geometry, its creation, and views of it; knows no entry.
+import type { CacheMemory } from "./cache-memory.ts";
 import { createFlights } from "./flights.ts";
-
-/** What a worker needs to open the cache; can be passed to any thread. */
-export interface CacheMemory {
-  readonly maxBytes: number;
-  readonly workers: number;
-  /** Bytes of files that entries may have in all; 0: none. */
-  readonly maxFileBytes: number;
-  /** First the control data and indexes, then blocks. */
-  readonly arena: readonly SharedArrayBuffer[];
-  readonly flights: SharedArrayBuffer;
-}
 
 const MIN_BLOCK_BYTES = 512;
 const MAX_SEGMENT_BYTES = 262_144;

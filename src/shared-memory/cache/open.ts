@@ -1,7 +1,7 @@
 // Opens a cache that all workers share for one of them: its entries and its fetches in flight.
 import type { CacheStore } from "../../pdk/cache-store.ts";
 import { Flights } from "./flights.ts";
-import type { CacheMemory } from "./memory.ts";
+import type { CacheMemory } from "./cache-memory.ts";
 import { SharedCache, type SharedCacheOptions } from "./shared-cache.ts";
 
 export function openCache<Head>(

@@ -4,7 +4,8 @@ import { BodyCopies } from "./body-copies.ts";
 import { Entries } from "./entries.ts";
 import { encodePrefix, MAX_PREFIX_BYTES, PrefixReader } from "./entry-bytes.ts";
 import type { TextHash } from "./index.ts";
-import { type CacheMemory, fields, WORKER_FLOATS, workerFloats, words } from "./memory.ts";
+import type { CacheMemory } from "./cache-memory.ts";
+import { fields, WORKER_FLOATS, workerFloats, words } from "./memory.ts";
 import { ReadEntry } from "./read-entry.ts";
 import type { RuleSubject } from "./rules.ts";
 

@@ -1,6 +1,6 @@
 // A thread that stores a response in a cache of several threads, or finds one, and replies with its age in milliseconds.
 import { openCache } from "../../../src/shared-memory/cache/open.ts";
-import type { CacheMemory } from "../../../src/shared-memory/cache/memory.ts";
+import type { CacheMemory } from "../../../src/shared-memory/cache/cache-memory.ts";
 import { ageOf } from "../../../src/plugins/response-cache/cached-responses.ts";
 import { decodeHead, Store } from "../../../src/plugins/response-cache/store.ts";
 

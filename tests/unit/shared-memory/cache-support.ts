@@ -1,8 +1,8 @@
 // Records whose content follows from their key, and a checker of a cache's whole memory; for the tests of the shared cache.
 import type { CacheRecord } from "../../../src/pdk/cache-store.ts";
 import { Entries } from "../../../src/shared-memory/cache/entries.ts";
+import type { CacheMemory } from "../../../src/shared-memory/cache/cache-memory.ts";
 import {
-  type CacheMemory,
   counters,
   fields,
   QUEUE_WORDS,

@@ -1,5 +1,5 @@
 // A thread that uses a cache as hard as it can, or stands still at a step of a change; run by tests/thorough/shared-memory/cache-threads.test.ts.
-import type { CacheMemory } from "../../../src/shared-memory/cache/memory.ts";
+import type { CacheMemory } from "../../../src/shared-memory/cache/cache-memory.ts";
 import { Random } from "../../support/random.ts";
 import { faultOf, openCache, recordOf } from "./cache-support.ts";
 
