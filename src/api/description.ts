@@ -24,7 +24,7 @@ const errors: Readonly<Record<number, string>> = {
   415: "The body is not JSON",
   429: "Too many requests; Retry-After says when to retry",
   500: "Internal error",
-  503: "No worker is running, or a node of a fleet cannot do this now. Nothing was changed; Retry-After says when to retry",
+  503: "No worker is running, the database cannot be written, such as on a full disk, or a node of a fleet cannot do this now. Nothing was changed; Retry-After says when to retry",
 };
 
 /** Descriptions of errors. */

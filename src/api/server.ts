@@ -2,6 +2,7 @@
 import { constants } from "node:crypto";
 import { SeveralUsers } from "../auth/authenticator.ts";
 import type { Log } from "../log.ts";
+import { StorageError } from "../model/error.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
 import { CredentialReader } from "./credentials.ts";
@@ -139,7 +140,7 @@ function failureOf(
   if (error instanceof SeveralUsers)
     for (const cookie of control.auth.cookies.clear(error.cookieNames))
       response.headers.append("set-cookie", cookie);
-  if (response.status === 500)
+  if (response.status === 500 || error instanceof StorageError)
     log.error("a management request failed", {
       method,
       path: pathname,

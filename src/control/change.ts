@@ -4,7 +4,7 @@ import type { DestinationRules } from "../net/destinations.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Fact } from "../model/fact.ts";
 import { Pace } from "../pace.ts";
-import { ApiError } from "../model/error.ts";
+import { ApiError, StorageError, unavailable } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TextCheck } from "../model/object-rules.ts";
 import {
@@ -196,7 +196,7 @@ export class Changes extends ChangeListeners {
         return value;
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw this.#givenUp(error);
-        await this.#follow();
+        await this.#followFirst();
       }
     }
   }
@@ -234,8 +234,23 @@ export class Changes extends ChangeListeners {
         return await this.#attempt(request);
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw this.#givenUp(error);
-        await this.#follow();
+        await this.#followFirst();
       }
+    }
+  }
+
+  /** Applies what another node has changed first; throws a 503 where this one cannot. */
+  async #followFirst(): Promise<void> {
+    try {
+      await this.#follow();
+    } catch (error) {
+      const { message } = error instanceof Error ? error : new Error(String(error));
+      const isComplete = error instanceof ApiError && error.status === 503;
+      if (isComplete && message.includes("nothing was changed")) throw this.#givenUp(error);
+      const why = `this node cannot serve a change of another node that came first (${message})`;
+      throw this.#givenUp(
+        unavailable(`${why}; nothing was changed: send changes to another node`, error),
+      );
     }
   }
 
@@ -387,7 +402,8 @@ export class Changes extends ChangeListeners {
         throw error;
       }
       // A condition that does not hold, or an unreachable database of the fleet, says nothing about the store.
-      if (!(error instanceof ApiError) || error.status === 500)
+      const isOfStore = !(error instanceof ApiError) || error instanceof StorageError;
+      if (isOfStore || error.status === 500)
         this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;

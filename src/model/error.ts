@@ -38,6 +38,14 @@ export function invalid(path: string, message: string): ApiError {
 export const unavailable = (message: string, cause?: unknown): ApiError =>
   new ApiError(503, message, { cause, headers: { "retry-after": "5" } });
 
+/** The 503 of a gateway whose own database cannot be used: a full disk, for one. The message says why. */
+export class StorageError extends ApiError {
+  constructor(message: string, cause?: unknown) {
+    super(503, message, { cause, headers: { "retry-after": "5" } });
+    this.name = "StorageError";
+  }
+}
+
 /** No worker can respond. */
 export const noWorker = (consequence = ""): ApiError =>
   unavailable(

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Log } from "../log.ts";
+import { ApiError, StorageError } from "../model/error.ts";
 import {
   createPrivateFile,
   type DirectoryLock,
@@ -110,13 +111,36 @@ function newestCopy(dataDir: string): string | null {
   }
 }
 
-export function reasonOf(error: unknown): string {
+/** What an admin can mend, by the beginning of SQLite's result code: the same write may succeed later. */
+const OUTAGES: Readonly<Record<string, string>> = {
+  SQLITE_FULL: "the disk is full",
+  SQLITE_READONLY: "it is read-only",
+  SQLITE_CANTOPEN: "its file cannot be opened",
+  SQLITE_PERM: "access to its file was denied",
+  SQLITE_CORRUPT: "it is damaged",
+  SQLITE_NOTADB: "it is damaged",
+  SQLITE_BUSY: "another program holds it locked",
+  SQLITE_LOCKED: "another program holds it locked",
+  SQLITE_IOERR: "the disk reported an error",
+};
+
+/** For the client of a write that was rolled back. */
+export function toWriteError(error: unknown): ApiError {
+  // One transaction within another.
+  if (error instanceof ApiError) return error;
+  if (error instanceof StoreError)
+    return new ApiError(500, `${error.message}; nothing was changed`, { cause: error });
   const code = sqliteCode(error);
-  if (code === "SQLITE_FULL") return "the disk is full";
-  if (code.startsWith("SQLITE_READONLY")) return "it is read-only";
-  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return "it is damaged";
-  if (code.startsWith("SQLITE_BUSY")) return "another program holds it locked";
-  if (code.startsWith("SQLITE_IOERR")) return "the disk reported an error";
-  if (code.startsWith("SQLITE_CONSTRAINT")) return "the change contradicts what is stored";
-  return "SQLite refused it";
+  const [, outage] = Object.entries(OUTAGES).find(([known]) => code.startsWith(known)) ?? [];
+  if (outage !== undefined)
+    return new StorageError(
+      `the database could not be written: ${outage}; nothing was changed`,
+      error,
+    );
+  const reason = code.startsWith("SQLITE_CONSTRAINT")
+    ? "the change contradicts what is stored"
+    : "SQLite refused it";
+  return new ApiError(500, `the database could not be written: ${reason}; nothing was changed`, {
+    cause: error,
+  });
 }

@@ -4,7 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
-import { ApiError } from "../model/error.ts";
+import { StorageError } from "../model/error.ts";
 import type { EntryMark, Fact } from "../model/fact.ts";
 import { type ConfigChange, type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
@@ -15,7 +15,13 @@ import { StoreError } from "./error.ts";
 import { FactTables } from "./facts.ts";
 import { migrations } from "./migration-list.ts";
 import { schemaVersion } from "./migrations.ts";
-import { isDamage, openDatabase, reasonOf, takeDirectory, toStoreError } from "./open-database.ts";
+import {
+  isDamage,
+  openDatabase,
+  takeDirectory,
+  toStoreError,
+  toWriteError,
+} from "./open-database.ts";
 import { sealedKeyIds, StoredKey } from "./sealed-texts.ts";
 import { completed, joined } from "../model/undo.ts";
 import { readChange, toStoredChange } from "./revisions.ts";
@@ -109,7 +115,7 @@ export class Store {
 
   /** Creates tables outside of the configuration, such as sessions. */
   with<T>(create: (context: TableContext) => T): T {
-    return create({ db: this.#db, transact: (write) => this.#transact(write) });
+    return create({ db: this.#db, transact: (write) => this.#transactOrRefuse(write) });
   }
 
   /** Ids of the keys of stored secrets. */
@@ -180,12 +186,12 @@ export class Store {
     return stageChange(change, undo, pace);
   }
 
-  /** Writes one change, its revision and its audit entry atomically; throws a 500 with the reason when that fails. */
+  /** Writes one change, its revision and its audit entry atomically; throws an ApiError with the reason when that fails: 503 for a full or broken disk. */
   commit(commit: Commit): void {
     this.write([commit]);
   }
 
-  /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
+  /** Writes facts without a change of the configuration, all or none; throws as `commit` does. */
   record(facts: readonly Fact[]): void {
     this.#transactFacts(facts, () => this.#writeFacts(facts));
   }
@@ -205,7 +211,7 @@ export class Store {
     const changes = entries.filter((entry) => "change" in entry);
     // SQLite would continue to write to the unlinked file.
     const problem = changes.length === 0 ? null : this.problem();
-    if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
+    if (problem !== null) throw new StorageError(`${problem}; nothing was changed`);
     if (changes.some(({ staged }) => staged)) this.#checkpointLater();
     const settings = changes.findLast(({ change }) => change.settings !== null)?.change.settings;
     const retained = settings?.retention.revisions ?? this.#retainedRevisions;
@@ -304,11 +310,7 @@ export class Store {
     try {
       this.#transact(work);
     } catch (error) {
-      const problem =
-        error instanceof StoreError
-          ? error.message
-          : `the database could not be written: ${reasonOf(error)}`;
-      throw new ApiError(500, `${problem}; nothing was changed`, { cause: error });
+      throw toWriteError(error);
     }
   }
 

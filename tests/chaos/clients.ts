@@ -91,7 +91,8 @@ export class Writers {
       counts.refused++;
       this.expected.set(name, before);
       const isRefusal =
-        reply.status === 503 || /nothing was changed|an upgrade is in progress/.test(reply.text);
+        reply.status === 503 ||
+        (reply.status !== 500 && /nothing was changed|an upgrade is in progress/.test(reply.text));
       if (!isRefusal)
         history.breaks(`${isDelete ? "DELETE" : "POST"} of ${name}: ${reply.status} ${reply.text}`);
       return null;

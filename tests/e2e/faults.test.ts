@@ -191,7 +191,7 @@ needs("mount").test(
     await run("dd", "if=/dev/zero", `of=${ballast}`, "bs=4096").catch(() => undefined);
     const change = () =>
       gateway.api("PATCH", "/api/v1/services/site", { description: "x".repeat(4000) });
-    expect((await change()).status).toBe(500);
+    expect((await change()).status).toBe(503);
     const warnings = async () => (await gateway.ok("GET", "/api/v1/admin/status")).warnings.join();
     expect(await warnings()).toContain("the disk is full");
     expect(await page(gateway)).toBe("here");

@@ -56,7 +56,7 @@ export function healthEndpoints({ health, targets, ...source }: ControlPlane): E
         requestBody: bodyOf("TargetHealthInput"),
         responses: {
           ...plainResponses("Target", "Every worker applies it"),
-          ...errorResponses([400, 404, 409, 413, 415]),
+          ...errorResponses([400, 404, 409, 413, 415, 503]),
         },
       },
       answer: async (call) => {

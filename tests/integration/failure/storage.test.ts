@@ -107,7 +107,7 @@ needs("mount").test(
       description: "x".repeat(4000),
     });
     expect([refused.status, await refused.json()]).toEqual([
-      500,
+      503,
       { error: "the database could not be written: the disk is full; nothing was changed" },
     ]);
     expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
@@ -121,6 +121,68 @@ needs("mount").test(
     expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
       200, 200,
     ]);
+  },
+);
+
+const FULL = "the database could not be written: the disk is full; nothing was changed";
+
+needs("mount").test(
+  "whatever is to be stored on a full disk gets 503 with the reason and when to retry, and changes nothing",
+  async () => {
+    const disk = directory();
+    expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
+    cleanups.push(() => run("umount", "--lazy", disk));
+    const dataDir = join(disk, "data");
+    mkdirSync(dataDir);
+    const gateway = await gatewayFor({ dataDir });
+    const password = "correct horse battery";
+    const sent = async (method: string, path: string, body: unknown, headers = {}) => {
+      const response = await gateway.api(method, path, body, headers);
+      return { response, body: await response.json().catch(() => null) };
+    };
+    const admin = { name: "Root", email: "root@a.test", role: "admin", password };
+    const user = await sent("POST", "/api/v1/users", admin);
+    const { email } = admin;
+    const signIn = await sent("POST", "/api/v1/auth/login", { email, password });
+    const cookie = (signIn.response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+    const targets = [{ host: "127.0.0.1", port: 9 }];
+    await sent("POST", "/api/v1/services", { name: "site", targets }, { cookie });
+    const exported = async () => (await sent("GET", "/api/v1/export", undefined, { cookie })).body;
+    const before = await exported();
+    fill(join(disk, "ballast"));
+    const long = "x".repeat(4000);
+    const writes: readonly [method: string, path: string, body?: unknown][] = [
+      ["POST", "/api/v1/services", { name: "other", description: long }],
+      ["PATCH", "/api/v1/settings", { limits: { shutdown_timeout: 5000 } }],
+      ["DELETE", "/api/v1/services/site?cascade=1"],
+      ["POST", "/api/v1/import", { ...before, services: [{ name: "third", description: long }] }],
+      ["POST", "/api/v1/tokens", { name: "other", role: "viewer" }],
+      ["POST", "/api/v1/admin/token", {}],
+      ["POST", "/api/v1/auth/login", { email, password }],
+      [
+        "PUT",
+        `/api/v1/users/${user.body.id}/password`,
+        { current_password: password, password: "another horse battery" },
+      ],
+      ["POST", `/api/v1/users/${user.body.id}/totp`, { current_password: password }],
+    ];
+    for (const [method, path, body] of writes) {
+      const { response, body: reply } = await sent(method, path, body, { cookie });
+      const retry = response.headers.get("retry-after");
+      expect([method, path, response.status, retry, reply]).toEqual([
+        method,
+        path,
+        503,
+        "5",
+        { error: FULL },
+      ]);
+    }
+    expect(await exported()).toEqual(before);
+    rmSync(join(disk, "ballast"));
+    for (const [method, path, body] of writes) {
+      const { response } = await sent(method, path, body, { cookie });
+      expect([method, path, response.status]).not.toContain(503);
+    }
   },
 );
 

@@ -1,7 +1,7 @@
 // The one path of every mutation: order of its steps, and the state after one of them fails.
 import { describe, expect, test } from "bun:test";
 import type { Draft } from "../../../src/control/draft.ts";
-import { ApiError, type ApiStatus } from "../../../src/model/error.ts";
+import { ApiError, type ApiStatus, StorageError } from "../../../src/model/error.ts";
 import { at, configOf, controlPlane, options, type Steps, service } from "./fixture.ts";
 
 const web = { name: "web" };
@@ -112,10 +112,10 @@ describe("a change that fails", () => {
     {
       why: "the store's own words are kept, and a failing discard does not hide them",
       fail: {
-        commit: new ApiError(500, "the disk is full; nothing was changed"),
+        commit: new StorageError("the disk is full; nothing was changed"),
         discard: new Error("no answer"),
       },
-      status: 500,
+      status: 503,
       message: "the disk is full; nothing was changed",
       steps: ["prepare 2", "commit 2", "discard 2"],
     },

@@ -10,7 +10,7 @@ import { FleetStore } from "../../../src/fleet/fleet-store.ts";
 import type { NodeStore } from "../../../src/fleet/log-reader.ts";
 import { FleetMeter } from "../../../src/fleet/meter.ts";
 import { wholeEntry } from "../../../src/fleet/whole.ts";
-import { ApiError } from "../../../src/model/error.ts";
+import { ApiError, StorageError } from "../../../src/model/error.ts";
 import type { RolloutStatus } from "../../../src/snapshot/rollout.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Draft } from "../../../src/control/draft.ts";
@@ -121,7 +121,7 @@ export class TestNode {
     const { store } = this;
     return {
       write: (entries) => {
-        if (this.isFull) throw new ApiError(500, "the disk is full");
+        if (this.isFull) throw new StorageError("the disk is full; nothing was changed");
         store.write(entries);
       },
       mark: () => store.mark(),
