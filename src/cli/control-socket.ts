@@ -14,7 +14,7 @@ import { oneOf } from "../model/fields.ts";
 import type { ListenAddress } from "../net/destinations.ts";
 import { roles } from "../model/user.ts";
 import { StoreError } from "../store/error.ts";
-import { DATABASE } from "../store/store.ts";
+import { DATABASE } from "../store/open-database.ts";
 
 /** Operations of commands. */
 export type LocalOperations = Pick<

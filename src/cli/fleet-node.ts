@@ -15,6 +15,7 @@ import { FleetMeter } from "../fleet/meter.ts";
 import { KEPT_ENTRIES, pruneEvery } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
+import { keepCopy } from "../store/backup.ts";
 import { MetaRows } from "../store/meta-rows.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import type { RevisionEntry } from "../store/tables.ts";
@@ -101,6 +102,7 @@ export function createNode(
     log,
     meter,
     node: name,
+    keepCopy: (position) => keepCopy(options.dataDir, position, log),
     doubtMs: times.doubt,
     term: () => lease.term,
     requireOpen: () => follower.requireOpen(),

@@ -1,11 +1,8 @@
 // The command `fleet`: prepares the database of a fleet, shows its nodes, and decides what is right after a loss; starts no gateway.
 import { openSecretBox } from "../control/sealing.ts";
-import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
-import { isNewer, SIGNING } from "../fleet/join.ts";
-import { EntryCodec } from "../fleet/entry.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
-import { type FleetNode, SourceUnreachable } from "../fleet/source.ts";
+import { SourceUnreachable } from "../fleet/source.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
 import { createLog } from "../log.ts";
@@ -14,9 +11,11 @@ import { suggestion } from "../model/suggestion.ts";
 import { StoreError } from "../store/error.ts";
 import { Store } from "../store/store.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { adoptState } from "./fleet-adopt.ts";
 import { dataDirOf, decodeDatabase, storeFlags } from "./fleet-flags.ts";
 import { createInvitation, type Invited, joinByInvitation } from "./fleet-invitation.ts";
 import { removeMembership } from "./fleet-membership.ts";
+import { stateOf, table } from "./fleet-table.ts";
 import { type Flag, type Flags, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
 import { dataDirFlag } from "./serve.ts";
@@ -41,8 +40,9 @@ const flags: readonly Flag[] = [
     name: "from",
     value: "this-node|store",
     choices: ["this-node", "store"],
-    description: "For adopt: whose configuration is right",
+    description: "For adopt: which state is right, that of this node or of the database",
   },
+  { name: "yes", value: null, description: "For adopt: do not ask for confirmation" },
   {
     name: "node",
     value: "NAME",
@@ -61,7 +61,7 @@ const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
   join,
   status,
   leave,
-  adopt,
+  adopt: (call) => withSource(call.given, (source) => adoptState(call, source)),
   remove,
 };
 
@@ -78,8 +78,8 @@ export const fleetCommand: Command = {
     "status  lists the nodes of the fleet\n" +
     "remove  takes the node of --node out of the fleet, which is gone for good and has not left\n" +
     "leave   makes the data directory that of a gateway without a fleet; the gateway must be stopped\n" +
-    "adopt   after the restore of an older backup of the database, or a failover that lost changes: --from this-node makes\n" +
-    "        the configuration of this data directory that of the fleet, --from store throws it away; the gateway must be stopped",
+    "adopt   after the restore of an older backup of the database, or a failover that lost changes: shows what the database\n" +
+    "        and the nodes have, asks which state is right, and makes it that of all nodes. Run it on a node, which may run",
   flags,
   async run(argv, context) {
     const { operand, rest } = takeOperand(flags, argv, `name the action: ${ACTIONS}`);
@@ -179,25 +179,6 @@ async function status({ given, print }: Call): Promise<void> {
   });
 }
 
-/** As the node says, which the database could be made to say as well: only nodes verify signatures. */
-const stateOf = ({ seenMsAgo, state }: FleetNode) =>
-  seenMsAgo > defaultTimes.away ? "away" : state;
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
-}
-
 async function remove({ given, print }: Call): Promise<void> {
   const wanted = given.get("node");
   if (wanted === undefined) throw new UsageError("remove needs --node NAME");
@@ -228,34 +209,6 @@ async function leave({ given, dataDir, print }: Call): Promise<void> {
     store.close();
   }
   print(`${dataDir} is part of no fleet any more: start it without --store.\n`);
-}
-
-async function adopt({ given, dataDir, env, print }: Call): Promise<void> {
-  const from = given.get("from");
-  if (from !== "this-node" && from !== "store")
-    throw new UsageError("adopt needs --from this-node or --from store");
-  const store = openStore(dataDir);
-  try {
-    await withSource(given, async (source) => {
-      await source.open();
-      const { box } = keyOf(dataDir, env, store);
-      const fleet = await source.identify({ fleetId: store.fleetId() ?? "", keyId: box.keyId });
-      const hasKey =
-        fleet.keyId === box.keyId || (await isNewer(fleet.keyId, { source, store, box }));
-      if (fleet.fleetId !== store.fleetId() || !hasKey)
-        throw new FleetError(`${dataDir} does not belong to the fleet of this database`);
-      const codec = new EntryCodec(fleet.fleetId, box.derive(SIGNING));
-      const options = { source, store, codec, node: store.instanceId };
-      const { position } = await (from === "store" ? adoptFromStore : adoptThisNode)(options);
-      print(
-        from === "store"
-          ? `${dataDir} has the configuration of the fleet now. Start the gateway: it follows from entry ${position} on.\n`
-          : `The fleet has the configuration of ${dataDir} now, as entry ${position}. Start the gateway; nodes that stay diverged\nneed \`sluice fleet adopt --from store\`.\n`,
-      );
-    });
-  } finally {
-    store.close();
-  }
 }
 
 async function withSource(

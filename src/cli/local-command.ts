@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import { DirectoryInUseError, StoreError } from "../store/error.ts";
-import { DATABASE } from "../store/store.ts";
+import { DATABASE } from "../store/open-database.ts";
 import {
   askGateway,
   type LocalAnswer,

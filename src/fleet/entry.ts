@@ -34,6 +34,8 @@ export interface EntryContent {
    * must not follow.
    */
   readonly previous: string | null;
+  /** Of a whole entry: nodes of another history take it as well. Absent: false. */
+  readonly isDecided?: boolean;
 }
 
 /** `change`: one change; `whole`: all that a node stores after the change at its position, for nodes that join. */
@@ -72,7 +74,13 @@ export class EntryCodec {
   encode(
     mark: EntryMark,
     node: string,
-    { changed, facts, previous, kind = "change" }: EntryContent & { readonly kind?: EntryKind },
+    {
+      changed,
+      facts,
+      previous,
+      isDecided = false,
+      kind = "change",
+    }: EntryContent & { readonly kind?: EntryKind },
   ): Entry {
     const { format } = needOf({ changed, facts });
     const parts = changed === null ? {} : withoutNewer(partsOf(changed.change), format);
@@ -80,6 +88,7 @@ export class EntryCodec {
       changed: changed === null ? null : { ...changed, change: parts },
       facts,
       previous,
+      ...(isDecided ? { decided: true } : {}),
     };
     const body = Bun.zstdCompressSync(JSON.stringify(document));
     const unsigned = { ...mark, kind, node, format, body };
@@ -99,12 +108,13 @@ export class EntryCodec {
         `entry ${entry.position} of the fleet's log was written by a newer version of Sluice; upgrade this node`,
       );
     const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
-    const { changed, facts, previous } = JSON.parse(text) as Document;
+    const { changed, facts, previous, decided = false } = JSON.parse(text) as Document;
     const parts = changed === null ? {} : withNewer(changed.change, entry.format);
     return {
       changed: changed === null ? null : { ...changed, change: restoredFrom(parts) },
       facts,
       previous,
+      ...(decided ? { isDecided: true } : {}),
     };
   }
 
@@ -176,6 +186,7 @@ interface Document {
   readonly changed: (Omit<EntryChange, "change"> & { readonly change: ChangedParts }) | null;
   readonly facts: readonly Fact[];
   readonly previous: string | null;
+  readonly decided?: boolean;
 }
 
 /** What nodes must know to read an entry with this content. */

@@ -145,7 +145,10 @@ export class FleetStore implements ChangeStore {
   async next(): Promise<ForeignChange | null> {
     this.#storeAgain();
     await this.#appender.settleDoubt();
-    return await this.#reader.next();
+    const next = await this.#reader.next();
+    // A decision for another history may lead to an earlier revision.
+    if (next?.changed != null) this.revision = Math.min(this.revision, next.changed.revision);
+    return next;
   }
 
   #storeAgain(): void {

@@ -264,7 +264,10 @@ async function requireRotation(
 }
 
 /** Writes the configuration of the fleet into an empty database; later changes follow. */
-async function enter({ source, store }: JoinOptions, codec: EntryCodec): Promise<void> {
+export async function enter(
+  { source, store }: Pick<JoinOptions, "source" | "store">,
+  codec: EntryCodec,
+): Promise<void> {
   if (!store.isEmpty())
     throw new FleetError(
       "--store: this data directory has a configuration that is not the one of the fleet; export it if you need it, and start with an empty data directory",

@@ -24,12 +24,19 @@ export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
   mark(): EntryMark | null;
   load(): { readonly config: GatewayConfig; readonly revision: number };
   facts(): readonly Fact[];
+  /** Writes a whole state, in the place of revisions from its own on. */
+  replace(commit: Commit): void;
 }
 
 export interface LogReaderOptions {
   readonly store: NodeStore;
   readonly source: EntrySource;
   readonly codec: EntryCodec;
+  /**
+   * Copies the database, which is to lose changes, as it is after the entry at `position`; throws an ApiError when it cannot. Absent: there is nothing
+   * to lose.
+   */
+  readonly keepCopy?: (position: number) => void;
 }
 
 export class LogReader {
@@ -129,23 +136,27 @@ export class LogReader {
     const { store, source, codec } = this.#options;
     const whole = await source.whole();
     if (whole === null || whole.position <= known) throw diverged(page, known);
-    const { changed, facts } = codec.decode(whole);
+    const { changed, facts, isDecided = false } = codec.decode(whole);
     const { config, revision } = store.load();
-    if (changed === null || changed.revision < revision) throw diverged(page, known);
+    if (changed === null) throw diverged(page, known);
     const change = differenceOf(config, changed.change);
+    const isAhead = changed.revision <= revision && !isEmptyChange(change);
+    if (!isDecided && (isAhead || changed.revision < revision)) throw diverged(page, known);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts, ALL_PURGED];
-    if (changed.revision === revision) {
-      if (!isEmptyChange(change)) throw diverged(page, known);
+    if (changed.revision === revision && !isAhead) {
       return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
     }
     return {
       changed: { ...changed, change },
       facts: all,
-      store: (base) =>
-        store.write([
-          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
-        ]),
+      store: (base) => {
+        if (isDecided && !isEmptyChange(change)) this.#options.keepCopy?.(known);
+        const rest = { undo: undoOf(change, base), facts: all, mark };
+        const commit = commitOf({ ...changed, change }, rest);
+        if (changed.revision > revision) store.write([commit]);
+        else store.replace(commit);
+      },
     };
   }
 }
@@ -156,13 +167,13 @@ const ALL_PURGED: Fact = { kind: "cache_purged", plugin_id: null, which: { by: "
 const diverged = ({ head }: LogPage, known: number) =>
   new Unfollowable(
     "diverged",
-    `the database of the fleet (last entry ${head}) lacks entry ${known}, the last one of this node, as after the restore of a backup or a failover that lost changes, or since another node was adopted; decide with \`sluice fleet adopt\``,
+    `the database of the fleet (last entry ${head}) lacks entry ${known}, the last one of this node, as after the restore of a backup or a failover that lost changes, or since another node was adopted; run \`sluice fleet adopt\` on a node, which shows what each has and asks which state is right`,
   );
 
 const ofOtherHistory = (position: number) =>
   new Unfollowable(
     "diverged",
-    `entry ${position} of the fleet's log does not follow the last one that this node has, as after the restore of a backup or a failover that lost some; decide with \`sluice fleet adopt\``,
+    `entry ${position} of the fleet's log does not follow the last one that this node has, as after the restore of a backup or a failover that lost some; run \`sluice fleet adopt\` on a node, which shows what each has and asks which state is right`,
   );
 
 interface CommitRest {

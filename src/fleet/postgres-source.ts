@@ -132,18 +132,22 @@ export class PostgresSource extends PostgresRollups implements FleetSource {
     return row ?? { whole: 0, key: 0 };
   }
 
-  /** Makes `added` the only entry of the log: for a log that lost changes. */
-  async replaceLog(added: Entry): Promise<void> {
+  /** Makes `added` the only entry of the log, which lost changes; false: the log does not end with `head` any more. */
+  async replaceLog(added: Entry, head: number): Promise<boolean> {
     const bodyId = await this.#writeBody(added);
-    await this.ask((sql) =>
+    const [isReplaced = false] = await this.ask<boolean[]>((sql) =>
       sql.begin(async (transaction) => {
-        await insertWhole(transaction, added, bodyId);
-        await transaction`update sluice.head set position = ${added.position}`;
+        const moved = await transaction`
+          update sluice.head set position = ${added.position} where position = ${head} returning position`;
+        if (moved.length === 0) return [false];
         await transaction`delete from sluice.entry`;
-        await transaction`delete from sluice.whole where position <> ${added.position}`;
+        await transaction`delete from sluice.whole`;
+        await insertWhole(transaction, added, bodyId);
         await transaction`select pg_notify('sluice', ${String(added.position)})`;
+        return [true];
       }),
     );
+    return isReplaced;
   }
 
   /**

@@ -17,6 +17,12 @@ export interface StoredNode {
   mark(): EntryMark | null;
 }
 
+/** What an entry says that makes a state that of all nodes, also of those with another history. */
+export interface Decision {
+  readonly revision: number;
+  readonly summary: string;
+}
+
 /** What this node stores, as the entry `mark`. */
 export function wholeEntry(
   {
@@ -25,13 +31,14 @@ export function wholeEntry(
     node,
   }: { readonly store: StoredNode; readonly codec: EntryCodec; readonly node: string },
   mark: EntryMark,
+  decision: Decision | null = null,
 ): Entry {
   const { config, revision } = store.load();
   const changed = {
-    revision,
+    revision: decision?.revision ?? revision,
     at: new Date().toISOString(),
     actor: "fleet",
-    summary: "join the fleet",
+    summary: decision?.summary ?? "join the fleet",
     by: local,
     change: wholeOf(config),
     audit: [],
@@ -41,6 +48,7 @@ export function wholeEntry(
     changed,
     facts: store.facts(),
     previous: null,
+    isDecided: decision !== null,
   });
 }
 

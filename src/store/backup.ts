@@ -5,6 +5,7 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -13,9 +14,11 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Log } from "../log.ts";
+import { StorageError } from "../model/error.ts";
 import { StoreError } from "./error.ts";
+import { COPIES_FOLDER, DATABASE } from "./open-database.ts";
 import { sealedKeyIds } from "./sealed-texts.ts";
-import { DATABASE } from "./store.ts";
 
 export interface BackupOptions {
   readonly dataDir: string;
@@ -33,6 +36,25 @@ export interface BackupReport {
   readonly bytes: number;
   /** Ids of the keys that its secrets are encrypted with; empty: it holds none. */
   readonly keyIds: readonly string[];
+}
+
+/**
+ * Copies the database of a node, which is to lose changes, as it is after the fleet's entry at `position`. Throws a StorageError when
+ * it cannot.
+ */
+export function keepCopy(dataDir: string, position: number, log: Log): void {
+  const target = join(dataDir, COPIES_FOLDER, `fleet-entry-${position}.db`);
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    backUp({ dataDir, target, overwrite: true });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StorageError(
+      `what this node has and its fleet lacks could not be copied (${reason}); nothing was changed`,
+      error,
+    );
+  }
+  log.warn("this node takes another state of its fleet; what it had was copied", { path: target });
 }
 
 /** Writes the file atomically, readable for its owner only. Throws a StoreError with the reason. */

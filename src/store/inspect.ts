@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { StoreError } from "./error.ts";
 import { migrate } from "./migrations.ts";
-import { DATABASE, type StoredState } from "./store.ts";
+import { DATABASE } from "./open-database.ts";
+import type { StoredState } from "./store.ts";
 import { toStoreError } from "./open-database.ts";
 import { Tables } from "./tables.ts";
 

@@ -13,6 +13,9 @@ import {
 import { StoreError, sqliteCode } from "./error.ts";
 import { migrate, noticesSince, schemaVersion } from "./migrations.ts";
 
+/** Its file in the data directory. */
+export const DATABASE = "sluice.db";
+
 export function takeDirectory(dataDir: string, log: Log): DirectoryLock {
   try {
     prepareDirectory(dataDir, log);
@@ -93,7 +96,7 @@ export function toStoreError(error: unknown, path: string, isOfFleet = false): S
 }
 
 /** Where the installer and the docs put copies. */
-const COPIES_FOLDER = "backups";
+export const COPIES_FOLDER = "backups";
 
 /** Path of the newest copy; null: there is none. */
 function newestCopy(dataDir: string): string | null {

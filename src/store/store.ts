@@ -16,6 +16,7 @@ import { FactTables } from "./facts.ts";
 import { migrations } from "./migration-list.ts";
 import { schemaVersion } from "./migrations.ts";
 import {
+  DATABASE,
   isDamage,
   openDatabase,
   takeDirectory,
@@ -48,8 +49,6 @@ export interface TableContext {
   /** Runs `write` all or nothing. */
   transact(write: () => void): void;
 }
-
-export const DATABASE = "sluice.db";
 
 /** Delay from a large commit to its checkpoint: time to activate the version and to respond to the client. */
 const CHECKPOINT_MS = 1000;
@@ -186,12 +185,12 @@ export class Store {
     return stageChange(change, undo, pace);
   }
 
-  /** Writes one change, its revision and its audit entry atomically; throws an ApiError with the reason when that fails: 503 for a full or broken disk. */
+  /** Writes one change, its revision and its audit entry, or throws an ApiError: 503 for a full or broken disk. */
   commit(commit: Commit): void {
     this.write([commit]);
   }
 
-  /** Writes facts without a change of the configuration, all or none; throws as `commit` does. */
+  /** Writes facts without a change, all or none; throws as `commit` does. */
   record(facts: readonly Fact[]): void {
     this.#transactFacts(facts, () => this.#writeFacts(facts));
   }
@@ -252,10 +251,7 @@ export class Store {
     return JSON.stringify(toStoredChange(whole.change, whole.undo));
   }
 
-  /**
-   * Replaces everything by what `commit` writes from nothing, with its revision: later ones are forgotten. `facts` must also
-   * remove what is there.
-   */
+  /** Replaces everything by what `commit` writes; revisions from its own on are forgotten. `facts` must also remove what is there. */
   replace(commit: Commit): void {
     this.#transactOrRefuse(() => {
       this.#tables.forgetRevisions(commit.revision);

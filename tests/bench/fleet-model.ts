@@ -281,6 +281,7 @@ export class SimulatedNode {
         mark: () => this.#mark,
         load: () => ({ config: this.#changes.config, revision: this.#changes.revision }),
         facts: () => [],
+        replace: () => {},
       },
       doubtMs: defaultTimes.doubt,
       term: () => null,

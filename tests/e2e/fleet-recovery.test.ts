@@ -1,6 +1,6 @@
 // What a fleet says and does when its database goes back in time, moves to a standby or is lost, and when a node's own disk is full.
 import { expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cleanupsOf, stopsIn } from "../support/cleanups.ts";
@@ -24,7 +24,15 @@ async function end(node: Gateway): Promise<void> {
 
 /** `sluice fleet adopt` in the directory of a stopped node. */
 async function adopt(fleet: TestFleet, node: Gateway, from: "this-node" | "store", url?: string) {
-  const words = ["--data-dir", node.dataDir, "--store", url ?? fleet.postgres.url, "--from", from];
+  const words = [
+    "--data-dir",
+    node.dataDir,
+    "--store",
+    url ?? fleet.postgres.url,
+    "--from",
+    from,
+    "--yes",
+  ];
   const { code, stderr } = await runCommand(["fleet", "adopt", ...words], {
     binary: executable,
     env: { SLUICE_SECRET_KEY: fleet.secret },
@@ -261,4 +269,48 @@ needs("executable", "postgres", "mount").test(
     expect(await settled(fleet.nodes)).toEqual(names);
   },
   60_000,
+);
+
+test.each([
+  { from: "this-node", names: ["in the backup", "later", "last"] },
+  { from: "store", names: ["in the backup"] },
+] as const)(
+  "after the restore of an older backup one command on a running node gives all nodes one state: $from",
+  async ({ from, names }) => {
+    const fleet = await restored();
+    const [first, second] = fleet.nodes as [Gateway, Gateway];
+    const base = ["--data-dir", first.dataDir, "--store", fleet.postgres.url];
+    const env = { SLUICE_SECRET_KEY: fleet.secret };
+    const run = (words: string[]) =>
+      runCommand(["fleet", "adopt", ...base, ...words], { binary: executable, env });
+    // Without a choice and a confirmation it shows what there is, and changes nothing.
+    for (const words of [[], ["--from", from]]) {
+      const shown = await run(words);
+      expect([shown.code, shown.stdout]).toEqual([
+        expect.any(Number),
+        expect.stringMatching(
+          /This node differs from the database in services \(2 added or changed\)[^]*n2 +diverged/,
+        ),
+      ]);
+      expect(shown.code).not.toBe(0);
+    }
+    await expectDiverged(second, ["in the backup", "later", "last"]);
+    const { code, stderr } = await run(["--from", from, "--yes"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    await expectWhole(fleet, names);
+    // What a node gives up it keeps as a copy, and as revisions that can be restored.
+    const copies = fleet.nodes.map(({ dataDir }) => {
+      const folder = join(dataDir, "backups");
+      return existsSync(folder) ? readdirSync(folder).length : 0;
+    });
+    expect(copies).toEqual(from === "store" ? [1, 1] : [0, 0]);
+    if (from === "this-node") return;
+    const revisions: { number: number; summary: string }[] = await second.ok(
+      "GET",
+      "/api/v1/revisions",
+    );
+    const last = revisions.find(({ summary }) => summary === 'create service "last"');
+    await second.ok("POST", `/api/v1/revisions/${last?.number}/restore`, {});
+    expect(await settled(fleet.nodes, { history: false })).toContain("later");
+  },
 );

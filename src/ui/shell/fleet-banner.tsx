@@ -75,7 +75,13 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
       return {
         color: "red",
         title: `Node ${node} has changes that the database of the fleet lacks`,
-        text: <>It stopped following {time}, and serves the configuration that it has.</>,
+        text: (
+          <>
+            It stopped following {time}, and serves the configuration that it has. Run{" "}
+            <code>sluice fleet adopt</code> on a node: it shows what each has, and asks which state
+            is right.
+          </>
+        ),
       };
     case "draining":
       return {

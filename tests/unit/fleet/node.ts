@@ -127,6 +127,7 @@ export class TestNode {
       mark: () => store.mark(),
       load: () => store.load(),
       facts: () => store.facts(),
+      replace: (commit) => store.replace(commit),
     };
   }
 
