@@ -279,7 +279,7 @@ test("a database from before a rotation is overruled by a node with the new key"
     await node.exited();
   };
   const adopt = async ({ dataDir }: Gateway, from: string) => {
-    const words = ["--data-dir", dataDir, "--store", fleet.postgres.url, "--from", from];
+    const words = ["--data-dir", dataDir, "--store", fleet.postgres.url, "--from", from, "--yes"];
     const { code, stderr } = await runCommand(["fleet", "adopt", ...words], { binary: executable });
     expect([code, stderr]).toEqual([0, ""]);
   };
