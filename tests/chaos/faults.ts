@@ -12,11 +12,22 @@ import type { Wire } from "../support/wire.ts";
 import type { History } from "./history.ts";
 import type { FaultKind } from "./plan.ts";
 
+/** A state that all nodes are to take when the database was restored to the past. */
+export interface Choice {
+  readonly from: "this-node" | "store";
+}
+
 export interface Scene {
   readonly fleet: TestFleet;
   readonly history: History;
   /** The server that the wires reach. */
   database: Postgres;
+  /** Not null: the database is of the past, and nobody has decided yet what is right. */
+  choice: Choice | null;
+  /** How often the secret key was rotated. */
+  rotations: number;
+  /** What writers know of it. */
+  readonly onRewind: (() => void)[];
   /** Of each node, read at its start. */
   readonly environments: readonly Record<string, string>[];
   /** Words that start a program on a machine of its own, for copies of nodes. */
@@ -137,6 +148,7 @@ const upgraded: Begin = async (scene, index) => {
 
 const rotated: Begin = async (scene, index) => {
   const { dataDir } = nodeOf(scene, index);
+  scene.rotations++;
   const { code, stdout, stderr } = await runCommand(["rotate-key", "--data-dir", dataDir], {
     binary: executable,
   });
@@ -167,6 +179,40 @@ const failover: Begin = async (scene, _index, lastsMs) => {
   for (const wire of scene.fleet.wires) wire.target = standby.port;
   return () => undefined;
 };
+
+/** From a backup that was made at the beginning; which state is right is decided by an operator while the fleet heals. */
+const restored: Begin = async (scene, _index, lastsMs) => {
+  const { database, history, rotations } = scene;
+  for (const listener of scene.onRewind) listener();
+  const end = history.rewind();
+  const backup = database.backup();
+  await Bun.sleep(lastsMs);
+  await database.restore(backup);
+  // A database from before a rotation cannot be right.
+  const isUsable = scene.rotations === rotations && lastsMs % 2 === 0;
+  scene.choice = { from: isUsable ? "store" : "this-node" };
+  history.note(`the database is that of ${Math.round(lastsMs)} ms before`);
+  return () => end;
+};
+
+/** As an operator does who sees a node that has diverged: on the node that has most. */
+export async function decide(scene: Scene, { from }: Choice): Promise<void> {
+  const { fleet, history } = scene;
+  const known: { name: string; stored: number; state: string }[] = (
+    await Promise.all(fleet.nodes.map((node) => node.ok("GET", "/api/v1/nodes").catch(() => [])))
+  ).flat();
+  const [most] = known
+    .filter(({ state }) => state === "diverged")
+    .toSorted((a, b) => b.stored - a.stored);
+  if (most === undefined) return;
+  const { dataDir } = nodeOf(scene, Number(most.name.slice(1)) - 1);
+  const url = scene.database.url;
+  const words = ["--data-dir", dataDir, "--store", url, "--from", from, "--yes"];
+  const { code, stdout, stderr } = await runCommand(["fleet", "adopt", ...words], {
+    binary: executable,
+  });
+  history.note(`adopt --from ${from} at ${most.name}: code ${code}, ${(stderr || stdout).trim()}`);
+}
 
 export const faults: Readonly<Record<FaultKind, Begin>> = {
   "kill -9": async (scene, index) => {
@@ -225,6 +271,7 @@ export const faults: Readonly<Record<FaultKind, Begin>> = {
     return () => undefined;
   },
   failover,
+  "restored to the past": restored,
 };
 
 /** A small file system with a key, for the data directory of a node. */

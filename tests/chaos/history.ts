@@ -11,6 +11,7 @@ export class History {
   readonly #broken: string[] = [];
   /** By node: when it was not expected to respond. */
   readonly #excused = new Map<number, Interval[]>();
+  readonly #rewound: Interval[] = [];
   /** When the last change began that all nodes served with its reply. */
   wholeAt = Number.NEGATIVE_INFINITY;
   readonly counts = {
@@ -57,6 +58,19 @@ export class History {
     return () => {
       interval.end = performance.now();
     };
+  }
+
+  /** From now on the database is of the past, until the function that it returns is called: what it had later may be lost. */
+  rewind(): () => void {
+    const interval = { begin: performance.now(), end: Number.POSITIVE_INFINITY };
+    this.#rewound.push(interval);
+    return () => {
+      interval.end = performance.now();
+    };
+  }
+
+  isRewound(since: number): boolean {
+    return this.#rewound.some(({ end }) => end >= since);
   }
 
   isExcused(node: number, since: number): boolean {

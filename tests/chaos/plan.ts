@@ -24,6 +24,7 @@ const OF_DATABASE = [
   "database killed",
   "database restarted",
   "failover",
+  "restored to the past",
 ] as const;
 
 export type FaultKind = (typeof OF_NODE)[number] | (typeof OF_DATABASE)[number];

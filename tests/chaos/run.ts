@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { isServing, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { eventually } from "../support/poll.ts";
-import { checkRoutes, startClients, watchLease, Writers } from "./clients.ts";
-import { faults, mountDisk, pidOf, type Scene } from "./faults.ts";
+import { startClients, watchLease, Writers } from "./clients.ts";
+import { decide, faults, mountDisk, pidOf, type Scene } from "./faults.ts";
 import { History } from "./history.ts";
 import { describeFault, describePlan, drawPlan, type PlanOptions, type Round } from "./plan.ts";
 
@@ -30,6 +30,7 @@ export async function runChaos({ print, signal, ...options }: ChaosOptions): Pro
   try {
     const scene = await startScene(plan.nodes, { history, cleanups });
     const writers = new Writers(scene, plan.seed);
+    scene.onRewind.push(() => writers.rewind());
     const others = [startClients(scene), watchLease(scene)];
     const until = performance.now() + options.minutes * 60_000;
     for (const [index, round] of plan.rounds.entries()) {
@@ -39,10 +40,11 @@ export async function runChaos({ print, signal, ...options }: ChaosOptions): Pro
         break;
       }
       await play(scene, round);
+      await writers.decided();
     }
     await writers.stop();
     await settled(scene.fleet.nodes, { history: false });
-    await checkRoutes(scene, writers);
+    await writers.checkRoutes();
     for (const other of others) await other.stop();
   } catch (error) {
     history.breaks(`the run ended: ${error instanceof Error ? error.stack : String(error)}`);
@@ -77,7 +79,8 @@ async function startScene(
   await fleet.createSite();
   await fleet.nodes[0]?.ok("PATCH", "/api/v1/routes/site", { paths: ["/site"] });
   const { wrap } = fleet.addNetwork();
-  const scene = { fleet, history, cleanups, environments, spare: wrap };
+  const rest = { choice: null, rotations: 0, onRewind: [] };
+  const scene = { fleet, history, cleanups, environments, spare: wrap, ...rest };
   await settled(fleet.nodes);
   return { ...scene, database: fleet.postgres };
 }
@@ -107,7 +110,8 @@ async function play(scene: Scene, { faults: planned, quietMs }: Round): Promise<
 const isWhole = (state: string) => isServing(state) || state.endsWith(" lagging");
 
 /** Measures the time until each node says that none is away, and all of them serve a change with its reply. */
-async function heal({ fleet, history }: Scene): Promise<void> {
+async function heal(scene: Scene): Promise<void> {
+  const { fleet, history } = scene;
   const begun = performance.now();
   const count = fleet.nodes.length;
   let last = "";
@@ -115,6 +119,8 @@ async function heal({ fleet, history }: Scene): Promise<void> {
     const states = await Promise.all(fleet.nodes.map(statesOn));
     const areThere = states.every((each) => each.length === count && each.every(isWhole));
     if (areThere && history.wholeAt > begun) return true;
+    if (scene.choice !== null && states.flat().some((one) => one.endsWith(" diverged")))
+      await decide(scene, scene.choice);
     last = states
       .map(
         (each, index) =>
@@ -123,6 +129,7 @@ async function heal({ fleet, history }: Scene): Promise<void> {
       .join("; ");
     throw new Error(`the fleet is not whole, by ${last}`);
   });
+  scene.choice = null;
   const ms = Math.round(performance.now() - begun);
   history.counts.longest_healing_ms = Math.max(history.counts.longest_healing_ms, ms);
   history.note(`whole after ${ms} ms${ms > SOON_MS ? `; before, by ${last}` : ""}`);
