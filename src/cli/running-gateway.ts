@@ -39,6 +39,8 @@ const UPGRADING = "an upgrade is in progress";
 
 /** Time for requests to the management API to finish after the traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
+/** Time for the database of a fleet to note that this node leaves. */
+const FLEET_GRACE_MS = 1500;
 /** How often the last use of tokens is written and sessions that ran out are forgotten. */
 const MAINTENANCE_MS = 60_000;
 /** How long clients have for finding the process that has taken over before this one stops to listen. */
@@ -135,7 +137,7 @@ export class RunningGateway {
     this.#endWork();
     const sent = Promise.all([control.fleetActivity?.stop(), control.observation.stats.sent()]);
     await Promise.race([sent, Bun.sleep(MANAGEMENT_GRACE_MS)]);
-    await this.#parts.follower?.end({ isReplaced: false });
+    await this.#leaveFleet(false);
     store.close();
     counts.stop();
   }
@@ -159,8 +161,13 @@ export class RunningGateway {
       });
     }
     await Promise.race([control.observation.stats.sent(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
-    await this.#parts.follower?.end({ isReplaced: true });
+    await this.#leaveFleet(true);
     store.leave();
+  }
+
+  /** A database that is silent, or about to respond, delays the end for no longer. */
+  async #leaveFleet(isReplaced: boolean): Promise<void> {
+    await Promise.race([this.#parts.follower?.end({ isReplaced }), Bun.sleep(FLEET_GRACE_MS)]);
   }
 
   #beginWork(): void {

@@ -329,8 +329,9 @@ export class WorkerSlot {
     }
   }
 
-  /** Ends the thread and starts another one at once, on the active version. */
+  /** Ends the thread and starts another one at once, on the active version; nothing where the slot ends for good. */
   replace(why: string): void {
+    if (this.#stopping) return;
     const { log, index } = this.#options;
     const reason = this.#hung(why);
     log.warn("worker is replaced", { worker: index + 1, why: reason });
@@ -342,9 +343,9 @@ export class WorkerSlot {
   /** Whether the slot serves the active version within the time. */
   async becomesReady(timeoutMs: number): Promise<boolean> {
     const isReady = () => this.servedRevision === this.#options.active().revision;
-    if (isReady()) return true;
+    if (isReady() || this.#stopping) return isReady();
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiter = () => isReady() && resolve(true);
+    const waiter = () => (isReady() || this.#stopping) && resolve(isReady());
     const timer = setTimeout(() => resolve(false), timeoutMs);
     this.#readyWaiters.add(waiter);
     const ready = await promise;
@@ -379,6 +380,7 @@ export class WorkerSlot {
   async drain(drain: Drain): Promise<number> {
     this.#stopping = true;
     const run = this.#run;
+    for (const waiter of this.#readyWaiters) waiter();
     const aborted = run === null ? 0 : await drainThread(run.thread, drain);
     this.#close();
     return aborted;

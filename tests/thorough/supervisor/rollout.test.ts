@@ -56,6 +56,18 @@ describe("a version", () => {
   });
 });
 
+test("a version that is activated while the pool ends delays the end by nothing, and starts no worker", async () => {
+  await using fixture = poolOf(snapshotOf(1), { replaceMs: 2 * PATIENT_MS });
+  await fixture.pool.start();
+  await fixture.rollout.prepare(snapshotOf(2));
+  const begun = performance.now();
+  const ended = fixture.pool.drain(100);
+  expect(await failureOf(fixture.rollout.activate(2))).toContain("not yet served");
+  await ended;
+  expect(performance.now() - begun).toBeLessThan(PATIENT_MS);
+  expect(fixture.log.map(({ message }) => message)).not.toContain("worker is replaced");
+});
+
 describe("while a version is prepared", () => {
   test("a rejection of one worker rejects it for all", async () => {
     await using fixture = poolOf(snapshotOf(1));
