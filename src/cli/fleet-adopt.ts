@@ -54,22 +54,53 @@ export async function adoptState(call: Call, source: PostgresSource): Promise<vo
   const { given, print } = call;
   await source.open();
   const found = await look(call, source);
-  const { own, database, codec, situation } = found;
   print(described(found));
   const choice = given.get("from") ?? ask("Which is right for all nodes, this-node or store?");
   if (choice !== "this-node" && choice !== "store")
     throw new UsageError("adopt needs --from this-node or --from store");
-  const chosen = choice === "store" ? database : own;
-  if (chosen instanceof Error) throw chosen;
+  stateOfChoice(found, choice);
   if (!given.has("yes") && ask(`${consequences[choice]} Type yes to go on:`) !== "yes")
     throw new FleetError("nothing was changed; --yes confirms without a question");
   const summary = `take the state of ${choice === "store" ? "the fleet's database" : "one node"}`;
-  const options = { source, codec, node: own.id, summary, store: chosen };
-  const { position } = await decide(options, situation);
+  // Nodes that agree with the database go on meanwhile.
+  const { position } = await alone(source, async () => {
+    const { own, codec, situation, ...now } = await look(call, source);
+    const store = stateOfChoice({ own, ...now }, choice);
+    return await decide({ source, codec, node: own.id, summary, store }, situation);
+  });
   print(
     `Decided, as entry ${position}: nodes that run take it within seconds, others when they start. A node that gives something up\n` +
       "keeps a copy of what it had in the folder backups of its data directory.\n",
   );
+}
+
+function stateOfChoice(
+  { own, database }: Pick<Found, "own" | "database">,
+  choice: "this-node" | "store",
+): Held {
+  const chosen = choice === "store" ? database : own;
+  if (chosen instanceof Error) throw chosen;
+  return chosen;
+}
+
+/** So long no node can append an entry, and so long another one may be waited for. */
+const TURN_MS = 30_000;
+const PAUSE_MS = 50;
+
+/** The log does not go on while `work` runs. */
+async function alone<T>(source: PostgresSource, work: () => Promise<T>): Promise<T> {
+  const holder = Bun.randomUUIDv7();
+  const end = performance.now() + TURN_MS;
+  while (!(await source.reserve(holder, TURN_MS))) {
+    if (performance.now() > end)
+      throw new FleetError("another node keeps the log of the fleet busy; nothing was changed");
+    await Bun.sleep(PAUSE_MS);
+  }
+  try {
+    return await work();
+  } finally {
+    await source.reserve(holder, 0).catch(() => false);
+  }
 }
 
 /** Reads a copy of the data directory, so that its gateway may run; nothing is left behind when this resolves. */

@@ -64,7 +64,7 @@ export async function decide(
   const revision = store.load().revision + last - own + 1;
   if (!(await source.replaceLog(wholeEntry(options, mark, { revision, summary }), head)))
     throw new FleetError(
-      "the log of the fleet has gone on meanwhile; nothing was changed: look again",
+      "the log of the fleet has gone on meanwhile; nothing was changed: run the command again",
     );
   return mark;
 }

@@ -314,3 +314,29 @@ test.each([
     expect(await settled(fleet.nodes, { history: false })).toContain("later");
   },
 );
+
+test("a decision is made though other nodes go on with changes on the restored database", async () => {
+  const fleet = track(await TestFleet.start(3, { wired: true }));
+  const [first, second, third] = fleet.nodes as [Gateway, Gateway, Gateway];
+  await create(first, "in the backup");
+  // It misses what is lost, and goes on with the restored database.
+  fleet.wires[2]!.cut();
+  await eventually(async () => (await statesOn(third).catch(() => ["n3 cut_off"])).length > 0);
+  const backup = fleet.postgres.backup();
+  await create(second, "lost");
+  await fleet.postgres.restore(backup);
+  fleet.wires[2]!.heal();
+  for (const node of [first, second]) await expectDiverged(node, ["in the backup", "lost"]);
+  await eventually(async () => (await create(third, "begins")).status === 200);
+  let isOver = false;
+  const writing = (async () => {
+    for (let round = 0; !isOver; round++) await create(third, `on ${round}`);
+  })();
+  await adopt(fleet, first, "this-node");
+  isOver = true;
+  await writing;
+  await eventually(async () => (await statesOn(first)).every(isServing));
+  const names = await settled(fleet.nodes, { history: false });
+  expect(names).toContain("lost");
+  expect(names).not.toContain("begins");
+});
