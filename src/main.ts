@@ -180,6 +180,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     serveApi,
     follow: () => followFile(options, control, log),
     follower: fleet?.follower ?? null,
+    database: fleet?.database(control.changes.turns) ?? null,
   });
   await running.begin();
   announce({ version, dataDir, management: server.url, control, workers }, log);

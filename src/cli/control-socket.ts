@@ -2,7 +2,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { Type as t } from "@sinclair/typebox";
+import { type Static, Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../auth/recovery.ts";
 import { fileProblem } from "./file-problem.ts";
 import type { Replacement } from "./replacement.ts";
@@ -24,7 +24,14 @@ export type LocalOperations = Pick<
 export type LocalOperation = keyof LocalOperations;
 /** Operations of a running gateway only. */
 export type HandOver = Pick<Replacement, "replace" | "begin" | "release" | "finish" | "fail">;
-type Operations = LocalOperations & HandOver;
+/** Of a node of a fleet: a password is among it. */
+export interface DatabaseMove {
+  useDatabase(database: Static<typeof databaseInput>): Promise<{
+    /** Whether the next start uses it too. */
+    readonly is_kept: boolean;
+  }>;
+}
+type Operations = LocalOperations & HandOver & DatabaseMove;
 export type LocalInput<K extends keyof Operations> = Parameters<Operations[K]>[0];
 export type LocalAnswer<K extends keyof Operations> = Awaited<ReturnType<Operations[K]>>;
 
@@ -55,6 +62,13 @@ const listenerInput = t.Object(
 );
 const rotateInput = t.Object(
   { new_key: t.Union([t.String({ maxLength: 200 }), t.Null()]), force: t.Boolean() },
+  { additionalProperties: false },
+);
+const databaseInput = t.Object(
+  {
+    urls: t.Array(t.String({ maxLength: 4096 }), { minItems: 1, maxItems: 16 }),
+    root_certificate: t.Union([t.String({ maxLength: 32_768 }), t.Null()]),
+  },
   { additionalProperties: false },
 );
 const replaceInput = t.Object(
@@ -103,6 +117,8 @@ export interface ControlSocketOptions {
   readonly operations: LocalOperations;
   /** Absent: its operations are unknown. */
   readonly handOver?: HandOver;
+  /** Null: this gateway is part of no fleet. */
+  readonly database?: DatabaseMove | null;
   readonly log: Log;
 }
 
@@ -151,7 +167,7 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
 }
 
 async function answer(request: Request, token: string, options: ControlSocketOptions) {
-  const { operations, handOver, log } = options;
+  const { operations, handOver, database = null, log } = options;
   try {
     const { pathname } = new URL(request.url);
     const shown = Buffer.from(request.headers.get(TOKEN_HEADER) ?? "");
@@ -172,6 +188,9 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
         return Response.json(await operations.readLocalCa());
       case "/rotateKey":
         return Response.json(await operations.rotateKey(decode(rotateInput, body)));
+      case "/useDatabase":
+        if (database === null) throw new ApiError(409, "this gateway is part of no fleet");
+        return Response.json(await database.useDatabase(decode(databaseInput, body)));
       default:
         if (handOver !== undefined) return Response.json(await hand(handOver, pathname, body));
         throw unknownCommand();

@@ -51,10 +51,15 @@ export const nodeFlags: readonly Flag[] = [
 /** This node in its fleet. */
 export interface FleetOptions {
   readonly database: PostgresAddress;
+  /** Whether `database` is that of the data directory, where `fleet join` has put it. */
+  readonly isJoined: boolean;
   readonly nodeName: string;
   /** Null: not given. */
   readonly advertise: string | null;
 }
+
+/** In a word of a command, which the list of processes shows. */
+export const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
 
 const NODE_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
@@ -72,7 +77,13 @@ export function decodeFleet(given: Flags): FleetOptions | null {
       "--store: not with --config, because the file is the source of all nodes then",
     );
   requireNodeName(nodeName);
-  return { database, nodeName, advertise: advertise === null ? null : advertised(advertise) };
+  const isJoined = joined !== null;
+  return {
+    database,
+    isJoined,
+    nodeName,
+    advertise: advertise === null ? null : advertised(advertise),
+  };
 }
 
 /** Throws a UsageError unless it is the name of a node. */

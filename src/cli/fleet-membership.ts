@@ -5,11 +5,12 @@ import {
   fsyncSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { UsageError } from "./usage-error.ts";
@@ -53,18 +54,35 @@ function parsed(text: string): unknown {
   }
 }
 
+export const writeMembership = (dataDir: string, stored: StoredMembership): void =>
+  write(membershipPath(dataDir), stored);
+
 /** It holds a password: for the owner of the data directory alone. */
-export function writeMembership(dataDir: string, stored: StoredMembership): void {
-  const file = openSync(membershipPath(dataDir), "wx", 0o600);
+function write(path: string, stored: StoredMembership): void {
+  const file = openSync(path, "wx", 0o600);
   try {
     writeSync(file, `${JSON.stringify(stored, null, 2)}\n`);
     // Root may run this for a gateway of the directory's owner.
-    const { uid, gid } = statSync(dataDir);
+    const { uid, gid } = statSync(dirname(path));
     if (process.getuid?.() === 0 && uid !== 0) fchownSync(file, uid, gid);
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
+}
+
+/** Replaces how a node reaches its database, whole or not at all; false: it has not joined by an invitation. */
+export function moveMembership(
+  dataDir: string,
+  database: Pick<StoredMembership, "urls" | "root_certificate">,
+): boolean {
+  const stored = readMembership(dataDir);
+  if (stored === null) return false;
+  const path = membershipPath(dataDir);
+  rmSync(`${path}.new`, { force: true });
+  write(`${path}.new`, { ...stored, ...database });
+  renameSync(`${path}.new`, path);
+  return true;
 }
 
 export const removeMembership = (dataDir: string) =>

@@ -11,8 +11,9 @@ import { suggestion } from "../model/suggestion.ts";
 import { StoreError } from "../store/error.ts";
 import { Store } from "../store/store.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { askGateway } from "./control-socket.ts";
 import { adoptState } from "./fleet-adopt.ts";
-import { dataDirOf, decodeDatabase, storeFlags } from "./fleet-flags.ts";
+import { dataDirOf, decodeDatabase, PASSWORD_IN_URL, storeFlags } from "./fleet-flags.ts";
 import { createInvitation, type Invited, joinByInvitation } from "./fleet-invitation.ts";
 import { removeMembership } from "./fleet-membership.ts";
 import { stateOf, table } from "./fleet-table.ts";
@@ -53,6 +54,7 @@ const flags: readonly Flag[] = [
 interface Call extends CommandContext {
   readonly given: Flags;
   readonly dataDir: string;
+  readonly argv: readonly string[];
 }
 
 const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
@@ -61,16 +63,17 @@ const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
   join,
   status,
   leave,
+  move,
   adopt: (call) => withSource(call.given, (source) => adoptState(call, source)),
   remove,
 };
 
-const ACTIONS = "init, invite, join, status, leave, adopt or remove";
+const ACTIONS = "init, invite, join, status, leave, move, adopt or remove";
 
 export const fleetCommand: Command = {
   name: "fleet",
   summary: "Prepare, inspect and repair a fleet of gateways with one configuration",
-  usage: "init|invite|join|status|leave|adopt|remove",
+  usage: "init|invite|join|status|leave|move|adopt|remove",
   details:
     "init    creates the tables in the database of --store and says how to start the nodes\n" +
     "invite  prints a token for one new machine: address, password, certificate of the database and secret key. Run it on a node\n" +
@@ -78,6 +81,7 @@ export const fleetCommand: Command = {
     "status  lists the nodes of the fleet\n" +
     "remove  takes the node of --node out of the fleet, which is gone for good and has not left\n" +
     "leave   makes the data directory that of a gateway without a fleet; the gateway must be stopped\n" +
+    "move    makes the running gateway of the data directory use the database of --store, which has another address or password now\n" +
     "adopt   after the restore of an older backup of the database, or a failover that lost changes: shows what the database\n" +
     "        and the nodes have, asks which state is right, and makes it that of all nodes. Run it on a node, which may run",
   flags,
@@ -91,7 +95,7 @@ export const fleetCommand: Command = {
     const given = parseFlags(flags, rest, context.env);
     const dataDir = dataDirOf(given);
     try {
-      await action({ ...context, given, dataDir });
+      await action({ ...context, given, dataDir, argv });
       return 0;
     } catch (error) {
       const isUnreachable = error instanceof SourceUnreachable;
@@ -209,6 +213,26 @@ async function leave({ given, dataDir, print }: Call): Promise<void> {
     store.close();
   }
   print(`${dataDir} is part of no fleet any more: start it without --store.\n`);
+}
+
+/** Of one node: the others go on at their addresses. */
+async function move({ given, dataDir, argv, print }: Call): Promise<void> {
+  const database = given.get("store") === undefined ? null : decodeDatabase(given);
+  if (database === null) throw new UsageError("move needs the new --store, or SLUICE_STORE");
+  if (argv.some((word) => PASSWORD_IN_URL.test(word)))
+    throw new UsageError(
+      "--store: every user of this machine can see a password there: give the URL in SLUICE_STORE, or use --store-password-file",
+    );
+  const { urls, rootCertificate } = database;
+  const input = { urls: [...urls], root_certificate: rootCertificate };
+  const moved = await askGateway(dataDir, "useDatabase", input);
+  if (moved === null)
+    throw new FleetError(`no gateway serves ${dataDir}: start it with the new --store`);
+  print(
+    moved.is_kept
+      ? "The node uses the new address, also after a restart. Go on with the next node.\n"
+      : "The node uses the new address. Change its --store or SLUICE_STORE as well: the next start and upgrade use that one.\nGo on with the next node.\n",
+  );
 }
 
 async function withSource(

@@ -11,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import type { ServiceManager } from "../supervisor/service-manager.ts";
 import { createSteering, type Steering } from "../supervisor/port-steering.ts";
 import type { WorkerPool } from "../supervisor/worker-pool.ts";
-import { type ControlSocket, serveControlSocket } from "./control-socket.ts";
+import { type ControlSocket, type DatabaseMove, serveControlSocket } from "./control-socket.ts";
 import { type Replaced, Replacement } from "./replacement.ts";
 import type { ServeOptions } from "./serve.ts";
 
@@ -30,6 +30,7 @@ export interface GatewayParts {
   readonly service: ServiceManager;
   /** Null: this gateway is part of no fleet. */
   readonly follower: Follower | null;
+  readonly database: DatabaseMove | null;
   /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
@@ -101,6 +102,7 @@ export class RunningGateway {
       operations: new Recovery(control, new KeyRotation({ control, key: secretKey, store })),
       log,
       handOver: this.#replacement,
+      database: this.#parts.database,
     });
     this.#beginNotifying();
   }

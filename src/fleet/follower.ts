@@ -64,7 +64,7 @@ export class Follower {
   #missedBeats = 0;
   /** Why the last heartbeat failed, where more is known than that the database does not answer. */
   #meaning: string | null = null;
-  readonly #wakeUps: WakeUps;
+  readonly wakeUps: WakeUps;
   /** Until the workers have served the end of the log. */
   #isJoining = true;
   readonly #obstacle: Obstacle;
@@ -87,7 +87,7 @@ export class Follower {
     this.#offset = new ClockOffset(options.log);
     this.#obstacle = new Obstacle(options.log);
     this.rivalry = new Rivalry(options.log);
-    this.#wakeUps = new WakeUps(options, (position) => {
+    this.wakeUps = new WakeUps(options, (position) => {
       if (this.#parts?.store.expects(position) === false) void this.#follow();
     });
   }
@@ -265,7 +265,7 @@ export class Follower {
 
   #tick(): void {
     const { beat, poll } = this.#options.times;
-    const pause = this.#wakeUps.arrive === false ? poll : beat;
+    const pause = this.wakeUps.arrive === false ? poll : beat;
     void this.#beat().finally(() => {
       if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
     });
@@ -311,7 +311,7 @@ export class Follower {
     if (this.isCutOff) await this.#returned();
     this.#missedBeats = 0;
     this.#contact.answered();
-    this.#wakeUps.listen();
+    this.wakeUps.listen();
     if (this.#isBehind || this.#parts?.store.isInDoubt === true) {
       const isUnstored = this.#parts?.store.isUnstored === true;
       if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
@@ -360,7 +360,7 @@ export class Follower {
         reason: this.#meaning ?? "no response",
       });
     if (!this.isCutOff) return;
-    this.#wakeUps.lose();
+    this.wakeUps.lose();
     source.reconnect();
   }
 

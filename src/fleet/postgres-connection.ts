@@ -72,7 +72,7 @@ export const queryTimes: QueryTimes = { queryMs: 2000, appendMs: 1500, beatMs: 1
 export class FleetError extends Error {}
 
 export class PostgresConnection {
-  protected readonly options: PostgresOptions;
+  protected options: PostgresOptions;
   /** Index of the host in use. */
   #host = 0;
   #sql: SQL;
@@ -256,6 +256,22 @@ export class PostgresConnection {
     void this.#sql.close({ timeout: 0 }).catch(() => undefined);
     this.#host = (this.#host + 1) % this.options.urls.length;
     this.#sql = connect(this.options, this.#host);
+  }
+
+  /** Goes on at another address of the same database; queries in flight may end. */
+  use(address: PostgresAddress): void {
+    void this.#sql.close({ timeout: this.options.queryMs / 1000 }).catch(() => undefined);
+    this.options = { ...this.options, ...address };
+    this.#host = 0;
+    this.#sql = connect(this.options, 0);
+  }
+
+  /** Throws a FleetError when the database holds no fleet; creates nothing. */
+  async requireFleet(): Promise<void> {
+    const [row] = await this.ask<{ isThere: boolean }[]>(
+      (sql) => sql`select to_regclass('sluice.meta') is not null as "isThere"`,
+    );
+    if (row?.isThere !== true) throw new FleetError("--store: this database holds no fleet");
   }
 
   async close(): Promise<void> {

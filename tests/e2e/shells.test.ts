@@ -40,7 +40,7 @@ const cases: readonly (readonly [string, readonly string[]])[] = [
   ["sluice export --m", ["--minimal"]],
   ["sluice import --from k", ["kong"]],
   ["sluice import --mode ", ["merge", "replace"]],
-  ["sluice fleet ", ["adopt", "init", "invite", "join", "leave", "remove", "status"]],
+  ["sluice fleet ", ["adopt", "init", "invite", "join", "leave", "move", "remove", "status"]],
   ["sluice completion z", ["zsh"]],
   ["sluice help rot", ["rotate-key"]],
   ["sluice serve --data-dir a", ["a directory"]],
