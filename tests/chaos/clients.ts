@@ -49,8 +49,9 @@ export class Writers {
   readonly #checks = new Set<Promise<void>>();
   /** Names of routes that were changed since the database is of the past; null: it is not. */
   #rewound: Set<string> | null = null;
-  /** Names of routes that were changed since the last decision. */
+  /** Names of routes that were changed since the last decision, and of those that are being changed. */
   readonly #touched = new Set<string>();
+  readonly #busy = new Set<string>();
   #isOver = false;
 
   constructor(scene: Scene, seed: number) {
@@ -78,6 +79,7 @@ export class Writers {
     if (names === null || first === undefined) return;
     this.#rewound = null;
     this.#touched.clear();
+    for (const name of this.#busy) this.#touched.add(name);
     const there = await routesOf(first);
     for (const name of names) {
       const may = this.#expected.get(name) ?? [];
@@ -117,10 +119,12 @@ export class Writers {
     this.#expected.set(name, [...new Set([...before, path])]);
     this.#rewound?.add(name);
     this.#touched.add(name);
+    this.#busy.add(name);
     const url = method === "POST" ? "/api/v1/routes" : `/api/v1/routes/${name}`;
     const body = { POST: { name, service_id: "site", paths: [path] }, PATCH: { paths: [path] } };
     const reply = await attempt(node, method, url, method === "DELETE" ? undefined : body[method]);
     this.#rewound?.add(name);
+    this.#busy.delete(name);
     if (reply === null || reply.status === 504) {
       counts.unanswered++;
       return null;
