@@ -38,6 +38,8 @@ export interface PageProps {
 export interface PageEntry {
   /** Below `/ui/`, after the title. */
   readonly path: string;
+  /** A path that it had before, which leads to it. */
+  readonly former?: string;
   readonly title: string;
   readonly group: "" | "Traffic" | "Security" | "Observe" | "Settings";
   readonly icon: ComponentType<{ size?: number; stroke?: number }>;
@@ -171,13 +173,14 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/listeners/listeners-page.tsx"),
   },
   {
-    path: "nodes",
-    title: "Nodes",
+    path: "fleet",
+    former: "nodes",
+    title: "Fleet",
     group: "Settings",
     icon: IconTopologyRing,
     role: "viewer",
     isListed: "in a fleet",
-    load: () => import("./pages/nodes/nodes-page.tsx"),
+    load: () => import("./pages/fleet/fleet-page.tsx"),
   },
   {
     path: "users",

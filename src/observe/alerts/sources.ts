@@ -137,11 +137,11 @@ function ofOverload({ what, state, limit }: OverloadEvent): Signal {
 
 /** What an operator does next about a node in trouble. */
 const NEXT: Readonly<Partial<Record<NodeEvent["event"], string>>> = {
-  away: "It does not report any more. Look whether it runs; one that is gone for good is removed on the page Nodes, or with sluice fleet remove.",
+  away: "It does not report any more. Look whether it runs; one that is gone for good is removed on the page Fleet, or with sluice fleet remove.",
   cut_off:
     "It does not reach the database of the fleet. It serves what it has, and no changes can be made there: look at the database, and the network between them.",
   refused:
-    "It cannot serve the last change, and the others do. The page Nodes says why, such as a port that is taken or a full disk.",
+    "It cannot serve the last change, and the others do. The page Fleet says why, such as a port that is taken or a full disk.",
   outdated: "The last change was made by a newer version of Sluice: upgrade this node.",
   diverged:
     "It has changes that the database of the fleet lacks, as after the restore of a backup. Decide which are right with sluice fleet adopt.",

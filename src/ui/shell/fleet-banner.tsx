@@ -16,7 +16,7 @@ export function FleetBanner() {
   return (
     <Alert color={color} mb="md" title={title} role="status">
       {text}{" "}
-      <Anchor component={Link} href={pagePath("nodes")} size="sm">
+      <Anchor component={Link} href={pagePath("fleet")} size="sm">
         Show the nodes
       </Anchor>
     </Alert>

@@ -1,7 +1,7 @@
 // Renders the page of a path, or why there is none; knows no page by name.
 import { Anchor, Container, Stack, Text, Title } from "@mantine/core";
 import { type ComponentType, lazy, type ReactNode, useContext, useEffect } from "react";
-import { Link } from "wouter";
+import { Link, Redirect } from "wouter";
 import { includesRole, ReadOnlyContext } from "../api/queries.ts";
 import { resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
@@ -41,6 +41,8 @@ export function PageSwitch({ path, role }: { readonly path: string; readonly rol
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
+  const moved = pages.find(({ former }) => former !== undefined && path === pagePath(former));
+  if (moved !== undefined) return <Redirect to={pagePath(moved.path)} replace />;
   if (match === null) return <NotFound path={path} role={role} />;
   if (!includesRole(role, match.page.role))
     return (

@@ -54,11 +54,11 @@ const rowOf = (page: Page, name: string) =>
   page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
 
 test("nodes show their states; an admin drains one and ends it", async () => {
-  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/nodes" });
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/fleet" });
   const row = (name: string) => rowOf(page, name);
   await row("n1").getByText("this node").waitFor();
   await row("n2").getByText("up to date").waitFor();
-  await page.getByRole("navigation", { name: "Pages" }).getByText("Nodes").waitFor();
+  await page.getByRole("navigation", { name: "Pages" }).getByText("Fleet").waitFor();
   await page.getByRole("button", { name: "Actions of n2" }).click();
   await page.getByRole("menuitem", { name: "Drain" }).click();
   await page.getByText("Node n2 is draining").waitFor();
@@ -73,8 +73,23 @@ test("nodes show their states; an admin drains one and ends it", async () => {
   await close();
 });
 
-test("viewers see the nodes with their plugins and where these differ, and no actions", async () => {
+test("the page shows how far each node is and which one leads, and its former address leads to it", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/nodes" });
+  await page.waitForURL(/\/ui\/fleet$/);
+  const response = await page.request.get(`${scene.gateway.admin}/api/v1/nodes/n2`);
+  const { served, version } = await response.json();
+  await rowOf(page, "n2").getByText(`entry ${served}`).waitFor();
+  await rowOf(page, "n2").getByText(version, { exact: true }).waitFor();
+  await rowOf(page, "n2").getByText("in sync").waitFor();
+  await page
+    .getByText(/2 of 2 nodes serve the last change, entry \d+. n[12] leads: it requests/)
+    .waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("viewers see the nodes with their plugins and where these differ, and no actions", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/fleet" });
   const response = await page.request.get(`${scene.gateway.admin}/api/v1/nodes/n2`);
   const [own] = (await response.json()).plugins;
   const row = rowOf(page, "n2");
@@ -131,7 +146,7 @@ test("a saved change names the nodes that serve it, and a missing node is a noti
 });
 
 test("a node that cannot serve a change shows the reason, and says so on its own pages", async () => {
-  const { page, close } = await scene.openAs("admin", { path: "/ui/nodes" });
+  const { page, close } = await scene.openAs("admin", { path: "/ui/fleet" });
   const row = rowOf(page, "n2");
   await row.getByText("serving", { exact: true }).waitFor();
   // The second node on the same machine finds the port taken.
@@ -145,14 +160,14 @@ test("a node that cannot serve a change shows the reason, and says so on its own
   // Sessions are those of the fleet, and cookies those of the host.
   await page.goto(`${second.admin}/ui/services`);
   await page.getByText("Node n2 cannot serve the next change").waitFor();
-  await page.goto(`${scene.gateway.admin}/ui/nodes`);
+  await page.goto(`${scene.gateway.admin}/ui/fleet`);
   expect((await page.request.delete(`${listeners}/site`)).status()).toBe(200);
   await row.getByText("serving", { exact: true }).waitFor();
   await close();
 });
 
 test("a node that is cut off says so on every page, since when, and what it means", async () => {
-  const { page, close } = await scene.openAs("admin", { path: "/ui/nodes", expects: [503] });
+  const { page, close } = await scene.openAs("admin", { path: "/ui/fleet", expects: [503] });
   await rowOf(page, "n2").waitFor();
   await postgres.kill();
   await page.getByText("Node n1 is cut off from the database of the fleet").waitFor();

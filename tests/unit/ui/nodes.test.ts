@@ -1,7 +1,7 @@
 // Figures of nodes in words, and the headers of a reply that name them, without a browser.
 import { describe, expect, test } from "bun:test";
 import { liveNodesOf } from "../../../src/ui/api/connection.ts";
-import { clockText, lagText, seenText } from "../../../src/ui/pages/nodes/node-text.ts";
+import { clockText, lagText, seenText } from "../../../src/ui/pages/fleet/node-text.ts";
 
 test.each([
   { served: 7, head: 7, text: "up to date" },

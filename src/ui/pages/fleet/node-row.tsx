@@ -54,11 +54,16 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
           {node.draining && state !== "draining" && <StatusBadge state="draining" />}
         </Group>
       </DetailCell>
-      {figuresOf(node, head).map(({ title, text, isNotable }) => (
+      {figuresOf(node, head).map(({ title, text, note = null, isNotable }) => (
         <DetailCell key={title} title={title}>
           <Text size="sm" span {...(isNotable && !isBlind ? { fw: 600 } : { c: "dimmed" })}>
             {isBlind ? "–" : text}
           </Text>
+          {note !== null && !isBlind && (
+            <Text size="xs" c="dimmed">
+              {note}
+            </Text>
+          )}
         </DetailCell>
       ))}
       <td className="list-cell is-end">
@@ -132,9 +137,24 @@ function NodeName({ name, url }: { readonly name: string; readonly url: string |
   );
 }
 
-function figuresOf({ served, state, seen_ms_ago, clock_offset_ms }: Node, head: number) {
+interface Figure {
+  readonly title: string;
+  readonly text: string;
+  readonly note?: string;
+  readonly isNotable: boolean;
+}
+
+function figuresOf(
+  { served, state, seen_ms_ago, clock_offset_ms }: Node,
+  head: number,
+): readonly Figure[] {
   return [
-    { title: "Configuration", text: lagText(served, head), isNotable: served < head },
+    {
+      title: "Configuration",
+      text: lagText(served, head),
+      note: `entry ${served}`,
+      isNotable: served < head,
+    },
     { title: "Last heartbeat", text: seenText(seen_ms_ago), isNotable: state === "away" },
     {
       title: "Clock",

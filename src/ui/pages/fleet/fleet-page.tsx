@@ -1,4 +1,4 @@
-// Nodes of the fleet: which serve the last change, and how to take one out; without a fleet, how to begin one.
+// The fleet: which nodes serve the last change, which one leads, and how to take one out; without a fleet, how to begin one.
 import { Code, Stack, Text } from "@mantine/core";
 import { useRead, useStatus } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
@@ -10,13 +10,13 @@ import { NodeRow } from "./node-row.tsx";
 
 const REFRESH_MS = 2000;
 
-export default function NodesPage() {
+export default function FleetPage() {
   const { data: status } = useStatus();
   if (status === undefined) return <RowsSkeleton />;
   return (
     <>
       <PageHead
-        title="Nodes"
+        title="Fleet"
         text="Gateways that share this configuration. A change is live on all of them before its reply."
       />
       {status.fleet === null ? <NoFleet /> : <NodeList fleet={status.fleet} />}
@@ -49,6 +49,9 @@ const columns = {
 
 const isLive = ({ state }: Schemas["Node"]) => state === "serving" || state === "draining";
 
+const leadText = (nodes: readonly Schemas["Node"][]) =>
+  `${nodes.find(({ leader }) => leader)?.name ?? "No node"} leads: it requests certificates, updates applications, and sends alerts.`;
+
 const TITLES = ["State", "Configuration", "Last heartbeat", "Clock"];
 
 function NodeList({ fleet }: { readonly fleet: Schemas["FleetStatus"] }) {
@@ -65,7 +68,7 @@ function NodeList({ fleet }: { readonly fleet: Schemas["FleetStatus"] }) {
       <Text size="sm" c="dimmed" aria-live="polite">
         {isBlind
           ? "The other nodes are unknown until the database of the fleet responds."
-          : `${nodes.filter(isLive).length} of ${nodes.length} nodes serve the last change.`}
+          : `${nodes.filter(isLive).length} of ${nodes.length} nodes serve the last change, entry ${head}. ${leadText(nodes)}`}
       </Text>
       <table className="list" aria-label="Nodes" style={columns}>
         <thead>
