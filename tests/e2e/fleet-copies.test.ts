@@ -211,6 +211,8 @@ const log = createLog({ level: "error", format: "json", sink: () => {} });
 async function processes(count: number) {
   const opened = await openSource(cleanups);
   const { postgres, source } = opened;
+  const times = { queryMs: 60_000, appendMs: 60_000, beatMs: 60_000 };
+  const address = { urls: [postgres.url], rootCertificate: null, ...times };
   const sources = Array.from({ length: count }, () => {
     const directory = mkdtempSync(join(tmpdir(), "sluice-speaker-"));
     writeFileSync(join(directory, "kept"), "");
@@ -221,19 +223,13 @@ async function processes(count: number) {
       set: (key: string, value: string) => void kept.set(key, value),
     };
     const speaker = new Speaker("n", directory, store);
-    const times = { queryMs: 60_000, appendMs: 60_000, beatMs: 60_000 };
-    const own = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...times,
-      speaker,
-    });
+    const own = new PostgresSource({ ...address, speaker });
     cleanups.push(() => own.close());
     return { source: own, speaker, directory, store };
   });
   const sql = postgres.connect();
   cleanups.push(() => sql.close({ timeout: 0 }));
-  return { source, sources, sql };
+  return { source, sources, sql, address };
 }
 
 const row = (served: number) => ({
@@ -251,7 +247,7 @@ const entryAt = (position: number) =>
   });
 
 describe("what a superseded start writes", () => {
-  test("changes nothing: heartbeat, acknowledgement, entry, lease, plugins and its end", async () => {
+  test("changes nothing: heartbeat, acknowledgement, entry, lease, plugins, statistics and its end", async () => {
     const { sources, sql } = await processes(2);
     const [former, next] = sources as [(typeof sources)[0], (typeof sources)[0]];
     await former.source.admit(admission);
@@ -275,6 +271,12 @@ describe("what a superseded start writes", () => {
       mac: Buffer.from(""),
     });
     expect(await sql`select from sluice.node_plugins`).toHaveLength(0);
+    const empty = { document: Buffer.from("{}"), mac: Buffer.from("") };
+    const rollup = { node: "n", span: 60, at: 60, kind: "total", ...empty } as const;
+    await expect(former.source.writeRollups([rollup])).rejects.toBeInstanceOf(Superseded);
+    expect(await sql`select from sluice.rollup`).toHaveLength(0);
+    await next.source.writeRollups([rollup]);
+    expect(await sql`select from sluice.rollup`).toHaveLength(1);
     await former.source.forget("n");
     expect(await served()).toBe(1);
     // The one that speaks goes on, and knows of the other one.
@@ -291,6 +293,21 @@ describe("what a superseded start writes", () => {
     // With the end of the copy the former one speaks again.
     expect((await former.source.beat(row(3))).other).toBeNull();
     expect(await served()).toBe(3);
+  });
+
+  test("of statistics is kept when the next process in its data directory speaks, as after an upgrade", async () => {
+    const { sources, address, sql } = await processes(1);
+    const [former] = sources as [(typeof sources)[0]];
+    await former.source.admit(admission);
+    await former.source.beat(row(1));
+    const speaker = new Speaker("n", former.directory, former.store);
+    const next = new PostgresSource({ ...address, speaker });
+    cleanups.push(() => next.close());
+    await next.admit(admission);
+    await next.beat(row(1));
+    const empty = { document: Buffer.from("{}"), mac: Buffer.from("") };
+    await former.source.writeRollups([{ node: "n", span: 60, at: 60, kind: "total", ...empty }]);
+    expect(await sql`select from sluice.rollup`).toHaveLength(1);
   });
 
   test("by two processes with one start, as after the snapshot of a running machine, is that of one", async () => {
