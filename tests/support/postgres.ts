@@ -135,7 +135,12 @@ export class Postgres {
     const [first] = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
     process.kill(Number(first), signal);
     const children = readFileSync(`/proc/${first}/task/${first}/children`, "utf8");
-    for (const pid of children.trim().split(" ")) process.kill(Number(pid), signal);
+    for (const pid of children.trim().split(" "))
+      try {
+        process.kill(Number(pid), signal);
+      } catch {
+        // It has ended since, as it does without its client.
+      }
   }
 
   /** A copy of the database as it is now, for `restore`. */
