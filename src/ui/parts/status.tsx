@@ -1,5 +1,5 @@
 // States and times: a dot with a word, and relative times; knows no resource.
-import { Badge, Group, Text, Tooltip } from "@mantine/core";
+import { Badge, Tooltip } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 export type Tone = "good" | "warn" | "bad" | "idle";
@@ -55,30 +55,23 @@ export function StatusMark({ tone }: { readonly tone: Tone }) {
     <span
       aria-hidden="true"
       className="status-mark"
-      style={{
-        display: "inline-block",
-        width: 9,
-        height: 9,
-        borderRadius: "50%",
-        flexShrink: 0,
-        background: `var(--mantine-color-${colors[tone]}-6)`,
-      }}
+      style={{ background: `var(--mantine-color-${colors[tone]}-6)` }}
     />
   );
 }
 
-/** A colored dot with a word, because color alone is not accessible. */
+/** A colored dot with a word, because color alone is not accessible. Plain elements: long lists have one in each row. */
 export function StatusDot({ state, tone = toneOf(state), detail }: StatusProps) {
+  // A tooltip costs more than the row around it, so it renders on first use.
+  const [isUsed, setUsed] = useState(false);
   const dot = (
-    <Group gap={6} wrap="nowrap" display="inline-flex">
+    <span className="status" onPointerEnter={() => setUsed(true)}>
       <StatusMark tone={tone} />
-      <Text span size="sm">
-        {state.replaceAll("_", " ")}
-      </Text>
-    </Group>
+      <span>{state.replaceAll("_", " ")}</span>
+    </span>
   );
-  return detail ? (
-    <Tooltip label={detail} multiline maw={320}>
+  return detail && isUsed ? (
+    <Tooltip label={detail} multiline maw={320} defaultOpened>
       {dot}
     </Tooltip>
   ) : (

@@ -1,7 +1,6 @@
 // Renders only the visible rows of a long list; knows no row content.
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import {
-  type CSSProperties,
   memo,
   type ReactNode,
   type Ref,
@@ -14,7 +13,6 @@ import {
 /** Props for the `<tr>` of a row: its position. */
 export interface RowPosition {
   readonly ref?: Ref<HTMLTableRowElement>;
-  readonly style?: CSSProperties;
   readonly "data-index"?: number;
 }
 
@@ -64,14 +62,16 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
     scrollMargin: margin,
     getItemKey,
   });
+  const items = virtualizer.getVirtualItems();
+  const above = (items[0]?.start ?? margin) - margin;
+  const below = virtualizer.getTotalSize() + margin - (items.at(-1)?.end ?? margin);
   return (
-    <tbody ref={list} style={{ height: virtualizer.getTotalSize(), position: "relative" }}>
-      {virtualizer.getVirtualItems().map((item) => (
+    <tbody ref={list} style={{ paddingTop: above, paddingBottom: below, overflowAnchor: "none" }}>
+      {items.map((item) => (
         <Placed
           key={item.key}
           row={rows[item.index]}
           index={item.index}
-          start={item.start - margin}
           measure={virtualizer.measureElement}
           draw={children as Draw}
         />
@@ -85,23 +85,11 @@ type Draw = (row: unknown, index: number, position: RowPosition) => ReactNode;
 interface PlacedProps {
   readonly row: unknown;
   readonly index: number;
-  readonly start: number;
   readonly measure: (element: HTMLTableRowElement | null) => void;
   readonly draw: Draw;
 }
 
 /** While scrolling, visible rows do not render again. */
-const Placed = memo(({ row, index, start, measure, draw }: PlacedProps) =>
-  row === undefined
-    ? null
-    : draw(row, index, {
-        ref: measure,
-        style: {
-          position: "absolute",
-          insetInline: 0,
-          top: 0,
-          transform: `translateY(${start}px)`,
-        },
-        "data-index": index,
-      }),
+const Placed = memo(({ row, index, measure, draw }: PlacedProps) =>
+  row === undefined ? null : draw(row, index, { ref: measure, "data-index": index }),
 );

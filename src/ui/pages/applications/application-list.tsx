@@ -1,11 +1,10 @@
 // The list of applications: domains, state, HTTPS, and the maintenance switch.
-import { Anchor, Badge, Stack, Text } from "@mantine/core";
+import { Badge } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
-import { useResourceList } from "../../api/queries.ts";
+import { useMayChange, useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
-import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { StatusDot } from "../../parts/status.tsx";
 import { hasDrift, httpsOf, openUrl, redirectOf, stateOf } from "./application-state.ts";
@@ -28,6 +27,8 @@ const states = [
 ];
 
 export function ApplicationList() {
+  const { data: listeners = [] } = useResourceList("listeners");
+  const maintenance = useMaintenance();
   return (
     <ResourceTable
       resource="applications"
@@ -41,7 +42,7 @@ export function ApplicationList() {
         {
           title: "Domains",
           sortBy: ({ domains }) => domains[0] ?? null,
-          render: (application) => <Domains application={application} />,
+          render: (application) => <Domains application={application} listeners={listeners} />,
         },
         {
           title: "State",
@@ -58,7 +59,7 @@ export function ApplicationList() {
         {
           title: "Maintenance",
           sortBy: ({ maintenance }) => Number(maintenance),
-          render: (application) => <Maintenance application={application} />,
+          render: (application) => <Maintenance application={application} {...maintenance} />,
           width: "6.5rem",
         },
       ]}
@@ -74,55 +75,59 @@ export function ApplicationList() {
 const serversOf = ({ targets }: Application): string =>
   targets.length === 1 ? "1 server" : `${targets.length} servers`;
 
-function Domains({ application }: { readonly application: Application }) {
+interface DomainsProps {
+  readonly application: Application;
+  readonly listeners: readonly Read<"listeners">[];
+}
+
+/** Plain elements, as in all cells: tens of rows are rendered at each step of scrolling. */
+function Domains({ application, listeners }: DomainsProps) {
   const { domains, https } = application;
-  const { data: listeners = [] } = useResourceList("listeners");
   return (
-    <Stack gap={0}>
+    <>
       {domains.slice(0, 3).map((domain) => {
         const url = openUrl(domain, https.mode, listeners);
-        return url === null ? (
-          <Text key={domain} size="sm">
-            {domain}
-          </Text>
-        ) : (
-          <Anchor
-            key={domain}
-            href={url}
-            target="_blank"
-            rel="noreferrer"
-            size="sm"
-            title={`Open ${url}`}
-          >
-            {domain}{" "}
-            <IconExternalLink
-              size={13}
-              aria-label="opens in a new tab"
-              style={{ verticalAlign: "-2px" }}
-            />
-          </Anchor>
+        return (
+          <div key={domain}>
+            {url === null ? (
+              domain
+            ) : (
+              <a
+                className="row-link"
+                href={url}
+                target="_blank"
+                rel="noreferrer"
+                title={`Open ${url}`}
+              >
+                {domain}{" "}
+                <IconExternalLink
+                  size={13}
+                  aria-label="opens in a new tab"
+                  style={{ verticalAlign: "-2px" }}
+                />
+              </a>
+            )}
+          </div>
         );
       })}
-      {domains.length > 3 && (
-        <Text size="xs" c="dimmed">
-          and {domains.length - 3} more
-        </Text>
-      )}
-    </Stack>
+      {domains.length > 3 && <div className="is-minor">and {domains.length - 3} more</div>}
+    </>
   );
 }
 
 function State({ application }: { readonly application: Application }) {
   const { state, tone, detail } = stateOf(application);
   return (
-    <Stack gap={2} align="flex-start">
+    <>
       <StatusDot state={state} tone={tone} detail={detail} />
       {hasDrift(application) && (
-        <Badge size="xs" variant="light" color="yellow" tt="none">
-          drift
-        </Badge>
+        <div>
+          <Badge size="xs" variant="light" color="yellow" tt="none">
+            drift
+          </Badge>
+        </div>
       )}
-    </Stack>
+    </>
   );
 }
 
@@ -131,28 +136,50 @@ function Https({ application }: { readonly application: Application }) {
   return <StatusDot state={state} tone={tone} detail={detail} />;
 }
 
-function Maintenance({ application }: { readonly application: Application }) {
-  const { id, name, maintenance } = application;
+/** One change for all rows. */
+function useMaintenance() {
   const connection = useConnection();
-  const { mutate, isPending } = useChange<Application, boolean>({
-    send: (isOn) =>
+  const { mutate, isPending, variables } = useChange<Application, MaintenanceChange>({
+    send: ({ application: { id }, isOn }) =>
       connection.send(`/applications/${id}`, { method: "PATCH", body: { maintenance: isOn } }),
     touches: ["applications"],
     canUndo: true,
-    done: (_, isOn) => (isOn ? `${name} is under maintenance` : `${name} is served again`),
+    done: ({ name }, { isOn }) =>
+      isOn ? `${name} is under maintenance` : `${name} is served again`,
   });
+  return {
+    mayChange: useMayChange("editor"),
+    pendingId: isPending ? variables.application.id : null,
+    onSwitch: mutate,
+  };
+}
+
+interface MaintenanceChange {
+  readonly application: Application;
+  readonly isOn: boolean;
+}
+
+interface MaintenanceProps {
+  readonly application: Application;
+  readonly mayChange: boolean;
+  /** The id of the application whose change is being sent. */
+  readonly pendingId: string | null;
+  readonly onSwitch: (change: MaintenanceChange) => void;
+}
+
+function Maintenance({ application, mayChange, pendingId, onSwitch }: MaintenanceProps) {
+  const { id, name, maintenance } = application;
+  if (!mayChange) return maintenance ? "on" : "off";
   return (
-    <Can needs="editor" otherwise={<Text size="sm">{maintenance ? "on" : "off"}</Text>}>
-      <input
-        type="checkbox"
-        role="switch"
-        className="switch is-warning"
-        aria-label={`Maintenance of ${name}`}
-        checked={maintenance}
-        aria-checked={maintenance}
-        disabled={isPending}
-        onChange={(event) => mutate(event.currentTarget.checked)}
-      />
-    </Can>
+    <input
+      type="checkbox"
+      role="switch"
+      className="switch is-warning"
+      aria-label={`Maintenance of ${name}`}
+      checked={maintenance}
+      aria-checked={maintenance}
+      disabled={id === pendingId}
+      onChange={(event) => onSwitch({ application, isOn: event.currentTarget.checked })}
+    />
   );
 }

@@ -42,11 +42,14 @@ export function placeOf(plugin: Instance, all: readonly Instance[], schemas: Sch
   const compare = byOrder(schemas);
   const others = all.filter((other) => other.enabled && canMeet(plugin, other));
   const names = new Set(others.map(({ name }) => name));
-  const earlier = others.filter((other) => compare(other, plugin) < 0).toSorted(compare);
+  const earlier = others.filter((other) => compare(other, plugin) < 0);
   const before = new Set(earlier.map(({ name }) => name));
   if (names.size === 0) return "alone";
   const place = `${ordinal(before.size + 1)} of ${names.size + 1}`;
-  const last = earlier.at(-1);
+  const last = earlier.reduce<Instance | undefined>(
+    (best, other) => (best === undefined || compare(best, other) <= 0 ? other : best),
+    undefined,
+  );
   return last === undefined ? place : `${place}, after ${last.label ?? last.name}`;
 }
 

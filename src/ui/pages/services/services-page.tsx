@@ -1,5 +1,4 @@
 // Services: applications behind the gateway and the servers they run on; the list, and which form to open.
-import { Group, Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
@@ -55,23 +54,14 @@ function ServiceList() {
 
 function Targets({ service: { targets } }: { readonly service: Service }) {
   const [first] = targets as Schemas["Target"][];
-  if (first === undefined)
-    return (
-      <Text size="sm" c="dimmed">
-        none
-      </Text>
-    );
+  if (first === undefined) return <span className="is-minor">none</span>;
   return (
-    <Group gap={6}>
-      <Text size="sm" className="mono">
+    <div className="cell-line">
+      <span className="mono">
         {first.host}
         {first.port === null ? "" : `:${first.port}`}
-      </Text>
-      {targets.length > 1 && (
-        <Text size="xs" c="dimmed">
-          and {targets.length - 1} more
-        </Text>
-      )}
-    </Group>
+      </span>
+      {targets.length > 1 && <span className="is-minor">and {targets.length - 1} more</span>}
+    </div>
   );
 }

@@ -1,5 +1,4 @@
 // Stream routes: the list, and which form to open.
-import { Anchor, Group, Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -41,9 +40,9 @@ function StreamRouteList() {
           title: "Service",
           sortBy: ({ service_id: id }) => names.get(id) ?? null,
           render: ({ service_id: id }) => (
-            <Anchor component={Link} href={pagePath("services", id)} size="sm">
+            <Link className="row-link" href={pagePath("services", id)}>
               {names.get(id) ?? "…"}
-            </Anchor>
+            </Link>
           ),
         },
         {
@@ -71,12 +70,12 @@ const tlsText: Readonly<Record<StreamRoute["tls_mode"], string>> = {
 function ListenAddress({ route }: { readonly route: StreamRoute }) {
   const { id, protocol, listen_address, listen_port, port_range, sni } = route;
   return (
-    <Group gap={6}>
-      <Text size="sm" className="mono" component="span">
+    <div className="cell-line">
+      <span className="mono">
         {protocol} {listen_address}:{listen_port ?? port_range}
         {sni.length > 0 && ` (${sni.join(", ")})`}
-      </Text>
+      </span>
       <UnboundPorts id={id} />
-    </Group>
+    </div>
   );
 }
