@@ -1,4 +1,6 @@
 // Parts of OpenAPI operations: parameters, bodies and responses that many endpoints share; knows no endpoint.
+import { fleetHeaders, fleetParameters } from "./fleet-write.ts";
+
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: unknown) => ({ "application/json": { schema } });
 
@@ -27,14 +29,16 @@ const errors: Readonly<Record<number, string>> = {
   503: "No worker is running, the database cannot be written, such as on a full disk, or a node of a fleet cannot do this now. Nothing was changed; Retry-After says when to retry",
 };
 
+const errorParts = Object.fromEntries(
+  Object.entries(errors).map(([status, description]) => [
+    `Error${status}`,
+    { description, content: json(ref("Error")) },
+  ]),
+);
+
 /** Descriptions of errors. */
 export const errorResponses = (statuses: readonly number[]) =>
-  Object.fromEntries(
-    statuses.map((status) => [
-      String(status),
-      { description: errors[status] ?? "Refused", content: json(ref("Error")) },
-    ]),
-  );
+  Object.fromEntries(statuses.map((status) => [String(status), errorParts[`Error${status}`]]));
 
 const revisionHeader = {
   "X-Config-Revision": {
@@ -67,20 +71,22 @@ export function listResponses(schema: string, errorStatuses: readonly number[]) 
   };
 }
 
+const changeHeaders = {
+  ...etagHeader,
+  ...revisionHeader,
+  "X-Dry-Run": { description: "true: nothing was changed", schema: { type: "string" } },
+  "X-Warning": {
+    description: "Valid, but probably a mistake: at most ten sentences, and how many more",
+    schema: { type: "string" },
+  },
+};
+
 /** Responses of a change that returns an object of the schema. */
 export function writeResponses(schema: string) {
   return {
     "200": {
       description: "Every worker serves the change",
-      headers: {
-        ...etagHeader,
-        ...revisionHeader,
-        "X-Dry-Run": { description: "true: nothing was changed", schema: { type: "string" } },
-        "X-Warning": {
-          description: "Valid, but probably a mistake: at most ten sentences, and how many more",
-          schema: { type: "string" },
-        },
-      },
+      headers: changeHeaders,
       content: json(ref(schema)),
     },
     ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500, 503]),
@@ -171,3 +177,34 @@ export const ifNoneMatchParameter = {
   description: "`*`: only create, never replace",
   schema: { type: "string" },
 };
+
+const parameters = [
+  ...filterParameters,
+  ...[dryRunParameter, cascadeParameter, ifMatchParameter, ifNoneMatchParameter],
+  ...fleetParameters,
+];
+
+/** `components` that operations refer to: written into each of them, they were more than half of the description. */
+export const sharedParts = {
+  responses: errorParts,
+  headers: { ...changeHeaders, ...fleetHeaders },
+  parameters: Object.fromEntries(parameters.map((one) => [one.name, one])),
+};
+
+const references = new Map<unknown, { readonly $ref: string }>(
+  Object.entries(sharedParts).flatMap(([kind, parts]) =>
+    Object.entries(parts).map(([name, part]) => [part, { $ref: `#/components/${kind}/${name}` }]),
+  ),
+);
+
+/** The same with a reference in the place of each shared part. */
+export function withReferences<T>(description: T): T {
+  const visit = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return value;
+    const reference = references.get(value);
+    if (reference !== undefined) return reference;
+    if (Array.isArray(value)) return value.map(visit);
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, visit(part)]));
+  };
+  return visit(description) as T;
+}

@@ -6,7 +6,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { describedSchemas } from "./described-schemas.ts";
 import { tagDescriptions } from "./tags.ts";
 import { anyScheme, describeAccess, OPEN, securitySchemes } from "./security-schemes.ts";
-import { errorResponses } from "./description.ts";
+import { errorResponses, sharedParts, withReferences } from "./description.ts";
 
 export interface Reference {
   /** The page or the description at a path. */
@@ -27,7 +27,7 @@ export function createReference(
   const elysia = new Elysia({ aot: true, normalize: false });
   for (const endpoint of endpoints)
     elysia.route(endpoint.method, endpoint.path, () => "", {
-      detail: describeAccess(endpoint) as object,
+      detail: withReferences(describeAccess(endpoint)) as object,
     });
   elysia.use(docsPlugin(endpoints, options));
   elysia.get(YAML_PATH, () => describeAsYaml(elysia), { detail: descriptionIn("YAML") });
@@ -78,6 +78,7 @@ function docsPlugin(endpoints: readonly Endpoint[], { version, sessionCookie }: 
       tags: Object.entries(tagDescriptions).map(([name, description]) => ({ name, description })),
       components: {
         schemas: describedSchemas(schemasOfRequests(endpoints)),
+        ...sharedParts,
         securitySchemes: securitySchemes(sessionCookie),
       },
       security: anyScheme,
@@ -108,6 +109,8 @@ const scalarConfig = {
   showDeveloperTools: "never",
   agent: { disabled: true },
   mcp: { disabled: true },
+  // Open, it would draw all operations of the first tag before the page responds.
+  defaultOpenFirstTag: false,
 };
 
 const descriptionIn = (format: "JSON" | "YAML") => ({
@@ -123,6 +126,6 @@ const descriptionIn = (format: "JSON" | "YAML") => ({
         [`application/${format.toLowerCase()}`]: { schema: { type: "object" as const } },
       },
     },
-    ...errorResponses([403, 500]),
+    ...withReferences(errorResponses([403, 500])),
   },
 });

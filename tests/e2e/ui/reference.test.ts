@@ -23,3 +23,19 @@ test.each([
   // The first sections render at once, the others when the user scrolls to them.
   expect(shown.text).toContain("Services");
 });
+
+/** Seconds of processor time of the page's main thread until it shows its first section. */
+const MAX_OPENING_S = 2;
+
+test("it opens within two seconds of processor time", async () => {
+  const { page, close } = await scene.open({ path: "/livez" });
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  await page.goto(`${scene.gateway.admin}/docs`);
+  await page.locator("h2:has-text('Services')").waitFor();
+  const { metrics } = await session.send("Performance.getMetrics");
+  const seconds = metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;
+  console.log(`/docs: ${seconds.toFixed(2)} s of processor time`);
+  expect(seconds).toBeLessThan(MAX_OPENING_S);
+  await close();
+});
