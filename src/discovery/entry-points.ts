@@ -6,7 +6,6 @@ import {
 } from "../import/traefik/entry-points.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { withProxyNetworks } from "../net/known-proxies.ts";
-import type { Listener } from "../model/listener.ts";
 
 /**
  * An entry point is an HTTPS listener or a person's stream route of that name, and the usual ones for HTTPS (`websecure`) are all
@@ -15,7 +14,8 @@ import type { Listener } from "../model/listener.ts";
 export function sharedPortsOf({
   listeners,
   stream_routes: streams,
-}: Pick<GatewayConfig, "listeners" | "stream_routes">): SharedPorts {
+  settings,
+}: Pick<GatewayConfig, "listeners" | "stream_routes" | "settings">): SharedPorts {
   const secure = [...listeners.values()].filter(
     ({ enabled, protocol }) => enabled && protocol === "https",
   );
@@ -23,7 +23,13 @@ export function sharedPortsOf({
     const named = secure.filter(({ name }) => name === entryPoint);
     const isUsual = usualEntryPoints.get(entryPoint)?.isTls === true;
     const found = named.length === 0 && isUsual ? secure : named;
-    const usable = found.filter(({ http3 }) => !http3).map(portOfListener);
+    const usable = found
+      .filter(({ http3 }) => !http3)
+      .map(({ address, port, proxy_protocol: expectsHeader, trusted_proxies: trusted }) => ({
+        address,
+        port,
+        proxies: expectsHeader ? withProxyNetworks(trusted, settings) : null,
+      }));
     const [blocked] = found;
     if (blocked !== undefined && usable.length === 0)
       return `the listener ${blocked.name} offers HTTP/3, which cannot be routed by server name: turn it off there`;
@@ -43,9 +49,3 @@ export function sharedPortsOf({
     return `labels open no ports: add an HTTPS listener with the name ${entryPoint}, or a stream route of this name for TLS passthrough with a server name`;
   };
 }
-
-const portOfListener = (listener: Listener): SharedPort => ({
-  address: listener.address,
-  port: listener.port,
-  proxies: listener.proxy_protocol ? withProxyNetworks(listener.trusted_proxies) : null,
-});

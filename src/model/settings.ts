@@ -14,7 +14,7 @@ import {
   oneOf,
   proxyNetwork,
 } from "./fields.ts";
-import { proxiesInWords } from "./known-proxies.ts";
+import { proxiesInWords, proxyListDates } from "./known-proxies.ts";
 import { limits } from "./limits.ts";
 import { localCaSettings } from "./local-ca.ts";
 import { SECRET_NAMES } from "./secret-names.ts";
@@ -107,6 +107,38 @@ export const settingsInput = t.Object(
           group: "proxies",
         },
       },
+    ),
+    cloudflare: since(
+      9,
+      group(
+        {
+          networks: listOf(
+            cidr,
+            `Networks that the name cloudflare in trusted_proxies stands for. Empty: those that come with the program (${proxyListDates.cloudflare})`,
+            {
+              form: {
+                title: "Networks of Cloudflare",
+                help: `What the name cloudflare stands for. Empty: the list of ${proxyListDates.cloudflare} that comes with the program. Newer ones are at https://www.cloudflare.com/ips-v4 and /ips-v6`,
+                example: "173.245.48.0/20",
+              },
+            },
+          ),
+          published_on: nullable(
+            t.String({
+              pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
+              errorMessage: "must be a day such as 2026-11-30",
+            }),
+            "Day of this list; for your own information",
+            {
+              title: "Day of the networks of Cloudflare",
+              help: "For your own information",
+              example: "2026-11-30",
+            },
+          ),
+        },
+        "A newer list of Cloudflare's networks than the one that comes with the program",
+        { group: "proxies" },
+      ),
     ),
     admin_allowed_cidrs: listOf(
       cidr,

@@ -2,7 +2,7 @@
 import { cidrProblem } from "./cidr.ts";
 
 /** `model/known-proxies.ts` has the day of each list. */
-export const proxyNetworks: Readonly<Record<string, readonly string[]>> = {
+export const proxyNetworks = {
   // https://www.cloudflare.com/ips-v4 and /ips-v6
   cloudflare: [
     "173.245.48.0/20",
@@ -30,13 +30,26 @@ export const proxyNetworks: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The list with the networks of each name in its place. */
-export const withProxyNetworks = (list: readonly string[]): readonly string[] =>
-  list.flatMap((text) => (Object.hasOwn(proxyNetworks, text) ? (proxyNetworks[text] ?? []) : text));
+type ProxyName = keyof typeof proxyNetworks;
+
+/** The owner's lists in the place of those that come with the program; an empty one replaces nothing. */
+export type ProxyLists = Readonly<Record<ProxyName, { readonly networks: readonly string[] }>>;
+
+/** The list with the networks of each name in its place; without names, the same list. */
+export function withProxyNetworks(list: readonly string[], own: ProxyLists): readonly string[] {
+  if (!list.some(isProxyName)) return list;
+  return list.flatMap((text) => {
+    if (!isProxyName(text)) return text;
+    const { networks } = own[text];
+    return networks.length > 0 ? networks : proxyNetworks[text];
+  });
+}
+
+const isProxyName = (text: string): text is ProxyName => Object.hasOwn(proxyNetworks, text);
 
 /** The problem of what is neither a network nor a name. */
 export function proxyNetworkProblem(text: string): string | null {
-  if (Object.hasOwn(proxyNetworks, text)) return null;
+  if (isProxyName(text)) return null;
   const problem = cidrProblem(text);
   return problem === null ? null : `${problem}, or ${Object.keys(proxyNetworks).join(", ")}`;
 }

@@ -2,9 +2,9 @@
 import { finish, type Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
-import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
 import type { ListenAddress } from "../net/destinations.ts";
+import { withProxyNetworks } from "../net/known-proxies.ts";
 import { checkSteps, type ConfigDifference, differenceOf } from "./cross-rules.ts";
 import type { FieldChecks } from "../model/object-rules.ts";
 import type { Problem } from "./problem.ts";
@@ -155,7 +155,8 @@ function planListeners(
   let unchanged = 0;
   for (const listener of config.listeners.values()) {
     if (!listener.enabled) continue;
-    const plan = planListener(listener, old?.get(listener.id), tls);
+    const trustedProxies = withProxyNetworks(listener.trusted_proxies, config.settings);
+    const plan = planListener({ listener, trustedProxies, tls }, old?.get(listener.id));
     if (plan === old?.get(listener.id)) unchanged++;
     plans.set(listener.id, plan);
   }
@@ -195,11 +196,13 @@ function planStreamRoutes(
 }
 
 function planListener(
-  listener: Listener,
+  { listener, trustedProxies, tls: certificate }: Omit<ListenerPlan, "id">,
   old: ListenerPlan | undefined,
-  certificate: CompileContext["tls"],
 ): ListenerPlan {
   const tls = listener.protocol === "https" ? certificate : null;
-  if (old?.listener === listener && old.tls === tls) return old;
-  return { id: listener.id, listener, tls };
+  const isUnchanged =
+    old?.listener === listener &&
+    old.tls === tls &&
+    Bun.deepEquals(old.trustedProxies, trustedProxies);
+  return isUnchanged ? old : { id: listener.id, listener, trustedProxies, tls };
 }

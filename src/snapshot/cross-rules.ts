@@ -143,6 +143,7 @@ function checkSettings(settings: Settings, checks: FieldChecks, report: Report):
     path: "trusted_proxies",
     report,
   });
+  checkList(settings.cloudflare.networks, checks.cidr, { path: "cloudflare.networks", report });
   const { permitted_networks: networks } = settings.local_ca;
   checkList(networks, checks.cidr, { path: "local_ca.permitted_networks", report });
   const { permitted_destinations: permitted } = settings;

@@ -212,11 +212,8 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
     ...engineOf(sketch),
     ...sketch,
   };
-  return {
-    id: "listener",
-    listener: { ...decode(listenerInput, input), ...identity("listener") },
-    tls,
-  };
+  const listener = { ...decode(listenerInput, input), ...identity("listener") };
+  return { id: "listener", listener, trustedProxies: listener.trusted_proxies, tls };
 }
 
 /** A free port of 127.0.0.1: listeners need an explicit one. */

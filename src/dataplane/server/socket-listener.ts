@@ -1,6 +1,5 @@
 // One plain Bun.listen for an address and port, whose connections our own engine serves, with TLS or without; knows no request and no
 // route.
-import { withProxyNetworks } from "../../net/known-proxies.ts";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ClientHello } from "../../net/client-hello.ts";
@@ -42,7 +41,7 @@ export class SocketListener implements HttpListener {
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
   #isGoingAway = false;
-  #trusted: { readonly listener: Listener; readonly trusts: Trusts } | null = null;
+  #trusted: { readonly plan: ListenerPlan; readonly trusts: Trusts } | null = null;
 
   /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
   constructor(plan: ListenerPlan, context: SocketContext) {
@@ -52,7 +51,7 @@ export class SocketListener implements HttpListener {
     this.#acceptor = new Acceptor({
       address: plan.listener.address,
       port: plan.listener.port,
-      trusts: () => this.#trusts(livePlan().listener),
+      trusts: () => this.#trusts(livePlan()),
       readsHello: () => livePlan().tls !== null,
       prereadTimeout,
       admit,
@@ -117,13 +116,10 @@ export class SocketListener implements HttpListener {
   }
 
   /** Of the live version: compiled once for each. */
-  #trusts(listener: Listener): Trusts | null {
-    if (!listener.proxy_protocol) return null;
-    if (this.#trusted?.listener !== listener)
-      this.#trusted = {
-        listener,
-        trusts: compileCidrs(withProxyNetworks(listener.trusted_proxies)),
-      };
+  #trusts(plan: ListenerPlan): Trusts | null {
+    if (!plan.listener.proxy_protocol) return null;
+    if (this.#trusted?.plan !== plan)
+      this.#trusted = { plan, trusts: compileCidrs(plan.trustedProxies) };
     return this.#trusted.trusts;
   }
 

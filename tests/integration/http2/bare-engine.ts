@@ -69,7 +69,7 @@ export function startEngine(
     created_at: "",
     updated_at: "",
   };
-  const plan: ListenerPlan = { id: "bare", listener, tls: certificate };
+  const plan: ListenerPlan = { id: "bare", listener, trustedProxies: [], tls: certificate };
   const engine = new SocketListener(plan, {
     serve,
     websocket: { message() {} },

@@ -70,7 +70,43 @@ test("cloudflare is a trusted proxy by its name, on a listener and for all", asy
     body: { trusted_proxies: ["cloudfare"] },
   });
   expect([status, body.error]).toEqual([400, expect.stringContaining("trusted_proxies[0]")]);
-  await api.call("PATCH /settings", { body: { trusted_proxies: [] } });
+  // A newer list than the one that comes with the program.
+  const networks = ["127.0.0.0/8", "198.51.100.0/24"];
+  const own = { networks, published_on: "2026-11-30" };
+  await api.call("PATCH /settings", { body: { cloudflare: own } });
+  expect(await clientOf("198.51.100.7")).toBe("192.0.2.1");
+  expect(await clientOf("198.51.100.7", other)).toBe("192.0.2.1");
+  expect(await clientOf("104.16.1.2")).toBe("104.16.1.2");
+  expect(await clientOf("104.16.1.2", other)).toBe("104.16.1.2");
+  // It is also the list of those who may send the header itself.
+  const byName = await listener("header by name", { ...proxied, trusted_proxies: ["cloudflare"] });
+  expect(await clientOf("203.0.113.5", byName)).toBe("203.0.113.5");
+  await api.call("PATCH /settings", { body: { cloudflare: null, trusted_proxies: [] } });
+  expect(await clientOf("198.51.100.7")).toBe("198.51.100.7");
+  expect(await clientOf("104.16.1.2")).toBe("192.0.2.1");
+  expect(await talk(byName, [v1, GET])).toBe("");
+});
+
+test.each([
+  [{ networks: ["192.0.2.0/24", "192.0.2.0/33"] }, "cloudflare.networks[1]"],
+  [{ networks: ["cloudflare"] }, "cloudflare.networks[0]"],
+  [{ networks: Array.from({ length: 1001 }, (_, at) => `10.0.${at >> 8}.${at & 255}`) }, "1000"],
+  [{ published_on: "yesterday" }, "cloudflare.published_on"],
+])(
+  "a list of Cloudflare's networks with an error is refused whole: %#",
+  async (cloudflare, place) => {
+    const { status, body } = await api.call("PATCH /settings", { body: { cloudflare } });
+    expect([status, body.error]).toEqual([400, expect.stringContaining(place)]);
+    const stored = await api.call("GET /settings");
+    expect(stored.body.cloudflare).toEqual({ networks: [], published_on: null });
+  },
+);
+
+test("a list of Cloudflare's networks has at most a thousand", async () => {
+  const networks = Array.from({ length: 1000 }, (_, at) => `10.0.${at >> 8}.${at & 255}`);
+  const { status } = await api.call("PATCH /settings", { body: { cloudflare: { networks } } });
+  expect(status).toBe(200);
+  await api.call("PATCH /settings", { body: { cloudflare: null } });
 });
 
 describe("is closed without a response:", () => {
