@@ -1,5 +1,6 @@
 // Settings: what holds for the whole gateway; knows no other resource.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { decode } from "./decode.ts";
 import { discovery } from "./discovery.ts";
 import { since } from "./resource.ts";
 import {
@@ -80,6 +81,36 @@ const form: FieldForm = {
   ],
 };
 
+const cloudflare = group(
+  {
+    networks: listOf(
+      cidr,
+      `Networks that the name cloudflare in trusted_proxies stands for. Empty: those that come with the program (${proxyListDates.cloudflare})`,
+      {
+        form: {
+          title: "Networks of Cloudflare",
+          help: `What the name cloudflare stands for. Empty: the list of ${proxyListDates.cloudflare} that comes with the program. Newer ones are at https://www.cloudflare.com/ips-v4 and /ips-v6`,
+          example: "173.245.48.0/20",
+        },
+      },
+    ),
+    published_on: nullable(
+      t.String({
+        pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
+        errorMessage: "must be a day such as 2026-11-30",
+      }),
+      "Day of this list; for your own information",
+      {
+        title: "Day of the networks of Cloudflare",
+        help: "For your own information",
+        example: "2026-11-30",
+      },
+    ),
+  },
+  "A newer list of Cloudflare's networks than the one that comes with the program",
+  { group: "proxies" },
+);
+
 export const settingsInput = t.Object(
   {
     public_url: nullable(
@@ -108,38 +139,7 @@ export const settingsInput = t.Object(
         },
       },
     ),
-    cloudflare: since(
-      9,
-      group(
-        {
-          networks: listOf(
-            cidr,
-            `Networks that the name cloudflare in trusted_proxies stands for. Empty: those that come with the program (${proxyListDates.cloudflare})`,
-            {
-              form: {
-                title: "Networks of Cloudflare",
-                help: `What the name cloudflare stands for. Empty: the list of ${proxyListDates.cloudflare} that comes with the program. Newer ones are at https://www.cloudflare.com/ips-v4 and /ips-v6`,
-                example: "173.245.48.0/20",
-              },
-            },
-          ),
-          published_on: nullable(
-            t.String({
-              pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
-              errorMessage: "must be a day such as 2026-11-30",
-            }),
-            "Day of this list; for your own information",
-            {
-              title: "Day of the networks of Cloudflare",
-              help: "For your own information",
-              example: "2026-11-30",
-            },
-          ),
-        },
-        "A newer list of Cloudflare's networks than the one that comes with the program",
-        { group: "proxies" },
-      ),
-    ),
+    cloudflare: since(9, { ...cloudflare, default: decode(cloudflare, {}) }),
     admin_allowed_cidrs: listOf(
       cidr,
       "Networks that may use the management API. Empty: those of --admin-allow; without either, only this machine. A change that locks out its own client needs ?force=1",
