@@ -71,5 +71,14 @@ export const transferSchemas: Readonly<Record<string, TSchema>> = {
     { title: "Changes" },
   ),
   Revision: t.Object(revision, { title: "Revision" }),
-  RevisionDetail: t.Object({ ...revision, changes }, { title: "RevisionDetail" }),
+  RevisionDetail: t.Object(
+    {
+      ...revision,
+      undo_problem: t.Union([t.String(), t.Null()], {
+        description: "Why this client cannot undo it; null: it can",
+      }),
+      changes,
+    },
+    { title: "RevisionDetail" },
+  ),
 };

@@ -1,7 +1,7 @@
 // The history of the configuration: who changed what when, restoring any stored revision, undoing one; knows no HTTP.
 import { decodeRecord } from "../../model/records.ts";
 import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
-import type { Steps } from "../../pace.ts";
+import { finish, type Steps } from "../../pace.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Identity } from "../../model/fields.ts";
 import {
@@ -48,6 +48,12 @@ export interface RevisionView {
   readonly summary: string;
 }
 
+export interface RevisionDetail extends RevisionView {
+  /** Why this client cannot undo it; null: it can. */
+  readonly undo_problem: string | null;
+  readonly changes: readonly ObjectDifference[];
+}
+
 /**
  * Parts that a restore does not change: it must restore neither a deleted admin nor a revoked token, and must not lock users
  * out. Secrets of the current single sign-on stay as well.
@@ -76,12 +82,9 @@ export class Revisions {
   }
 
   /** A revision with its changes; throws a 404 when it is not stored. */
-  get(
-    number: number,
-    { role }: Pick<Principal, "role">,
-  ): RevisionView & { readonly changes: readonly ObjectDifference[] } {
+  get(number: number, by: Principal): RevisionDetail {
     const row = this.#existing(number);
-    const isAdmin = includesRole(role, "admin");
+    const isAdmin = includesRole(by.role, "admin");
     const isHidden = !isAdmin && adminParts.some((part) => row.change[part] !== undefined);
     const changed = {
       before: this.#partOf(row.undo ?? {}),
@@ -90,8 +93,22 @@ export class Revisions {
     };
     return {
       ...viewOf(row, isHidden),
+      undo_problem: this.#undoProblem(row, by),
       changes: objectDifferences(changed, { withAdminParts: isAdmin }),
     };
+  }
+
+  /** Why `undo` would refuse it; null: it would not. */
+  #undoProblem(row: RevisionRow, by: Principal): string | null {
+    if (!includesRole(by.role, "editor")) return "the role editor is required";
+    try {
+      requireUndoable(row, by);
+      finish(requireUntouched(this.#changes.config, row));
+      return null;
+    } catch (error) {
+      if (error instanceof ApiError) return error.message;
+      throw error;
+    }
   }
 
   /** Restores the state after revision `number`, as a new revision. */
@@ -130,10 +147,9 @@ export class Revisions {
       dryRun,
       mutate: async (draft, pace) => {
         const row = this.#existing(number);
-        const { change, undo } = row;
-        requireUndoable(row, by);
-        if (undo === null) throw new ApiError(409, `revision ${number} cannot be undone`);
-        await pace.run(requireUntouched(draft, row));
+        const { change } = row;
+        const undo = requireUndoable(row, by);
+        await pace.run(requireUntouched(draft.base, row));
         const past: Past = new Map();
         revert(undo, past);
         for (const [name, objects] of past) await pace.run(restoreSteps(draft, name, objects));
@@ -190,7 +206,8 @@ const viewOf = (
   isHidden: boolean,
 ): RevisionView => ({ number, at, actor, summary: isHidden ? HIDDEN_SUMMARY : summary });
 
-function requireUndoable({ revision, actor, change }: RevisionRow, by: Principal): void {
+/** What reverts it; throws a 409 or 403. */
+function requireUndoable({ revision, actor, change, undo }: RevisionRow, by: Principal) {
   const parts = Object.keys(change);
   const kept = parts.find(isExcluded);
   if (kept !== undefined)
@@ -200,28 +217,30 @@ function requireUndoable({ revision, actor, change }: RevisionRow, by: Principal
   const isAdmin = includesRole(by.role, "admin");
   if (!isAdmin && parts.some(isWrittenByAdmins))
     throw new ApiError(403, "the role admin is required");
+  if (undo === null) throw new ApiError(409, `revision ${revision} cannot be undone`);
+  return undo;
 }
 
 /** Throws a 409 when an object is no longer as the revision left it. */
-function* requireUntouched(draft: Draft, { revision, change }: RevisionRow): Steps<void> {
+function* requireUntouched(config: GatewayConfig, { revision, change }: RevisionRow): Steps<void> {
   const refuse = (what: string) =>
     new ApiError(
       409,
       `revision ${revision} cannot be undone: ${what} has changed since; see the later revisions`,
     );
   for (const name of collectionNames) {
-    const objects: ReadonlyMap<string, Identity> = draft.base[name];
+    const objects: ReadonlyMap<string, Identity> = config[name];
     const { upserts, removals } = change[name] ?? { upserts: [], removals: [] };
     for (const object of upserts) {
       if (!Bun.deepEquals(decodeObject(name, object), objects.get(object.id)))
-        throw refuse(labelOf(draft.base, { collection: name, id: object.id }));
+        throw refuse(labelOf(config, { collection: name, id: object.id }));
       yield;
     }
     const back = removals.find((id) => objects.has(id));
-    if (back !== undefined) throw refuse(labelOf(draft.base, { collection: name, id: back }));
+    if (back !== undefined) throw refuse(labelOf(config, { collection: name, id: back }));
   }
   const { settings } = change;
-  if (settings && !Bun.deepEquals(decodeSingleton("settings", settings), draft.base.settings))
+  if (settings && !Bun.deepEquals(decodeSingleton("settings", settings), config.settings))
     throw refuse("settings");
 }
 

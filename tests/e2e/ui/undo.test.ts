@@ -116,3 +116,23 @@ test("users stay deleted: their notification offers no undo", async () => {
   expect(complaints).toEqual([]);
   await close();
 });
+
+test("a revision of another user has no button, and says why", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes" });
+  await page.getByRole("switch", { name: "Enable a" }).click();
+  await page.getByText("Route a disabled").waitFor();
+  const newest = async () => {
+    const answer = await scene.gateway.api("GET", "/api/v1/revisions", undefined, root);
+    return ((await answer.json()) as { number: number }[]).at(-1)?.number;
+  };
+  const button = page.getByRole("button", { name: "Undo this change" });
+  await page.goto(`${scene.gateway.admin}/ui/revisions/${await newest()}`);
+  await button.waitFor();
+  await scene.gateway.api("PATCH", "/api/v1/routes/b", { description: "of the admin" }, root);
+  await page.goto(`${scene.gateway.admin}/ui/revisions/${await newest()}`);
+  await page.getByText(/not possible: .* is a change of admin@ui.example/).waitFor();
+  expect(await button.count()).toBe(0);
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -25,6 +25,10 @@ const undo = async (call: Call, revision: number) => {
   return [status, body.error ?? null];
 };
 
+/** What the revision itself says about it, to this client. */
+const problemOf = async (call: Call, revision: number) =>
+  (await call(`GET /revisions/${revision}`)).body.undo_problem;
+
 const read = async (path: string) => (await people.root(`GET ${path}`)).body;
 
 describe("a change", () => {
@@ -61,6 +65,23 @@ describe("a change", () => {
     const created = await change(editor, "POST /routes", { name: "new", hosts: ["n.test"] });
     expect(await undo(editor, created)).toEqual([200, null]);
     expect((await people.root("GET /routes/new")).status).toBe(404);
+  });
+
+  test("says beforehand to whom the gateway would refuse it, and why", async () => {
+    const made = await change(editor, "POST /services", { name: "said" });
+    expect(await problemOf(editor, made)).toBeNull();
+    const foreign = await problemOf(other, made);
+    expect(foreign).toContain("editor@a.example: only they may undo it");
+    expect(await undo(other, made)).toEqual([403, foreign]);
+    await change(other, "PATCH /services/said", { algorithm: "ewma" });
+    const changed = await problemOf(editor, made);
+    expect(changed).toContain('service "said" has changed since');
+    expect(await undo(editor, made)).toEqual([409, changed]);
+    await change(people.root, "PATCH /settings", { debug_headers: true });
+    const ofAdmin = (await read("/revisions")).at(-1).number;
+    expect(await problemOf(people.root, ofAdmin)).toBeNull();
+    expect(await problemOf(editor, ofAdmin)).toContain("only they may undo it");
+    await change(people.root, "PATCH /settings", { debug_headers: false });
   });
 
   test("of a credential works again with the same key", async () => {

@@ -27,7 +27,7 @@ export function RevisionDetail({ id }: { readonly id: string }) {
         title={`Revision ${id}`}
         parent={parent}
         {...(isCurrent ? { text: "This is the current configuration." } : {})}
-        actions={data !== undefined && <Actions number={data.value.number} isCurrent={isCurrent} />}
+        actions={data !== undefined && <Actions revision={data.value} isCurrent={isCurrent} />}
       />
       {isPending ? (
         <FormSkeleton />
@@ -46,6 +46,11 @@ export function RevisionDetail({ id }: { readonly id: string }) {
               <Fact label="Time">
                 <RelativeTime at={data.value.at} />
               </Fact>
+              {data.value.undo_problem !== null && (
+                <Can needs="editor">
+                  <Fact label="Undo">not possible: {data.value.undo_problem}</Fact>
+                </Can>
+              )}
             </Stack>
           </Section>
           <Section title="Changes" text="Secrets are shown as ***.">
@@ -60,7 +65,13 @@ export function RevisionDetail({ id }: { readonly id: string }) {
   );
 }
 
-function Actions({ number, isCurrent }: { readonly number: number; readonly isCurrent: boolean }) {
+interface ActionsProps {
+  readonly revision: Schemas["RevisionDetail"];
+  readonly isCurrent: boolean;
+}
+
+function Actions({ revision, isCurrent }: ActionsProps) {
+  const { number, undo_problem: problem } = revision;
   const { data: all } = useRead<readonly Schemas["Revision"][]>("revisions");
   const has = (wanted: number) =>
     all?.value.some((revision) => revision.number === wanted) ?? false;
@@ -70,9 +81,11 @@ function Actions({ number, isCurrent }: { readonly number: number; readonly isCu
         <Step to={number - 1} exists={has(number - 1)} label="Older revision" />
         <Step to={number + 1} exists={has(number + 1)} label="Newer revision" />
       </Button.Group>
-      <Can needs="editor">
-        <UndoButton number={number} />
-      </Can>
+      {problem === null && (
+        <Can needs="editor">
+          <UndoButton number={number} />
+        </Can>
+      )}
       {!isCurrent && (
         <Can needs="admin">
           <Button
