@@ -1,6 +1,6 @@
 // The command `import`: imports a configuration file, of Sluice or of another program, into a running gateway; knows no object.
 import { parseJson } from "../api/json-body.ts";
-import { type ImportSource, importSources } from "../import/programs.ts";
+import { type ImportChoice, type ImportSource, importSources } from "../import/programs.ts";
 import { openTables } from "../import/foreign-tables.ts";
 import { groupReport, type ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
@@ -11,7 +11,6 @@ import { suggestion } from "../model/suggestion.ts";
 import { outputFlag, resultPrinter } from "./output.ts";
 import { withProgress } from "./progress.ts";
 import { fileProblem } from "./file-problem.ts";
-import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -22,9 +21,8 @@ import {
   managementFlags,
   reportingErrors,
 } from "./management-client.ts";
-import { openSource } from "./import-source.ts";
+import { isArchive, isFolder, openSetUp } from "./import-source.ts";
 import { takeOperand } from "./operands.ts";
-import { sourceFilesBeside } from "./source-files.ts";
 import { passphraseFlag, passphraseHeaders, passphraseOf } from "./passphrase.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -69,12 +67,13 @@ const flags: readonly Flag[] = [
 export const createImport = (plugins: PluginCatalogue): Command => ({
   name: "import",
   summary: "Import a configuration file into a running gateway, atomically",
-  usage: "FILE",
+  usage: "FILE|DIR",
   details:
     "FILE is an export, YAML or JSON, plain or encrypted; - is standard input. The gateway validates it as a whole and\n" +
-    "applies it as one change, which restoring the previous revision reverts. With --from caddy it may also be a\n" +
-    "Caddyfile: the `caddy` on the PATH then converts it to JSON. With --from npm, FILE may be the data folder of\n" +
-    "Nginx Proxy Manager: its certificates are read from there.",
+    "applies it as one change, which restoring the previous revision reverts. DIR, or an archive (zip, tar, tar.gz), is\n" +
+    "the whole set-up of another program: its files are read together. Without --from, the files say which program it\n" +
+    "is. With --from caddy it may also be a Caddyfile: the `caddy` on the PATH then converts it to JSON. With --from\n" +
+    "npm, DIR is the data folder of Nginx Proxy Manager: its certificates are read from there.",
   flags,
   run(argv, { env, print }) {
     const { operand: path, rest } = takeOperand(flags, argv, "FILE");
@@ -94,14 +93,15 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
     } as const;
     return reportingErrors(async () => {
       const call = managementClient(given, env);
-      if (from === null) {
+      const isSetUp = from === null && (isFolder(path) || isArchive(path));
+      if (from === null && !isSetUp) {
         const file = readDocument(path);
         const sent = sendDocument(call, file, sending);
         const { changes } = await withProgress(`the gateway imports ${path}`, sent);
         show({ changes }, describeChanges(changes));
         return 0;
       }
-      const convert = converted(from, path, {
+      const convert = converted(from ?? "auto", path, {
         plugins,
         agreesTerms: given.has("agree-acme-terms"),
         letsencrypt: given.get("letsencrypt") ?? null,
@@ -144,18 +144,17 @@ interface ConvertedFile {
 }
 
 async function converted(
-  from: ImportSource,
+  choice: ImportChoice,
   path: string,
   { letsencrypt, env, ...options }: Converting,
 ): Promise<ConvertedFile> {
   try {
-    const { bytes: given, ...files } = openSource(from, path, letsencrypt);
-    const bytes = from === "caddy" ? await adapted(path, given, env) : given;
-    const beside = path === "-" ? null : sourceFilesBeside(path);
-    const context = { ...options, ...files, files: beside, parseJson, openTables };
+    const opened = await openSetUp(choice, path, { letsencrypt, env });
+    const { from, source, ...files } = opened;
+    const context = { ...options, ...files, parseJson, openTables };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");
-    const { document, report } = await convert(from, bytes, context);
+    const { document, report } = await convert(from, source, context);
     return { file: { text: JSON.stringify(document), type: "json" }, report };
   } catch (error) {
     const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
@@ -163,10 +162,6 @@ async function converted(
     throw new CommandError(`${path}: ${fileProblem(error)}`, { cause: error });
   }
 }
-
-/** Loaded only when it is asked for. */
-const adapted = async (...given: Parameters<typeof adaptCaddyfile>): Promise<Uint8Array> =>
-  (await import("./adapt-caddyfile.ts")).adaptCaddyfile(...given);
 
 const headings = {
   omitted: "Not imported:",

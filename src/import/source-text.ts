@@ -33,3 +33,13 @@ export async function locateErrors(
     throw error instanceof ApiError ? await withPosition(error, source) : error;
   }
 }
+
+/** Runs `read` and puts the path of the file in front of its errors. */
+export async function inFile<T>(path: string, read: () => Promise<T> | T): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ApiError(error.status, `${path}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,6 +1,6 @@
 // Endpoints of export and import: the format of the configuration file; knows nothing of its content.
 import type { ControlPlane } from "../../control-plane.ts";
-import { importSources, MAX_SOURCE_BYTES } from "../../import/programs.ts";
+import { importChoices, MAX_SOURCE_BYTES } from "../../import/programs.ts";
 import { groupReport } from "../../import/report.ts";
 import { textSteps } from "../../import/transfer/document-text.ts";
 import { Pace } from "../../pace.ts";
@@ -119,7 +119,13 @@ function taskOf(call: Call): ReadTask {
   if (agreesTerms && type !== null)
     throw new ApiError(400, "agree_acme_terms: is only valid with from");
   const form: DocumentForm =
-    type === null ? { from: wordOf(call, "from", importSources), agreesTerms } : { type };
+    type === null
+      ? {
+          from: wordOf(call, "from", importChoices),
+          agreesTerms,
+          contentType: call.headers.get("content-type") ?? "",
+        }
+      : { type };
   return { bytes, form, passphrase: call.headers.get(PASSPHRASE) };
 }
 
@@ -210,13 +216,16 @@ const importDescription = {
   description:
     "Applies the whole file as one atomic change. Objects that the file does not name stay unchanged: `merge` adds and updates," +
     " `replace` also deletes objects that the lists in the file do not hold. `***` preserves the stored secret. Up to 64 MiB." +
-    " With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` holds the results.",
+    " With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` holds the results." +
+    " It may be one file, an archive (zip, tar or tar.gz) of a whole set-up, or a form (multipart/form-data) with several files," +
+    " whose names may have folders: up to 10,000 entries of 64 MiB together, 16 folders deep, without links.",
   tags,
   parameters: [
     queryParameter("mode", "`merge` (default) or `replace`"),
     queryParameter(
       "from",
-      "`kong`, `caddy`, `npm`, `nginx`, `traefik`, `compose` or `haproxy`: the program whose configuration the body is",
+      "`kong`, `caddy`, `npm`, `nginx`, `traefik`, `compose` or `haproxy`: the program whose configuration the body is;" +
+        " `auto`: the one of the archive or form",
     ),
     queryParameter(
       "agree_acme_terms",

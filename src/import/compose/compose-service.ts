@@ -1,6 +1,6 @@
 // Reads a service of Docker Compose: labels, variables and ports; knows no proxy.
 import { type Document, isDocument } from "../../control/body.ts";
-import { substituted } from "./variables.ts";
+import { substituted, type Variables } from "./variables.ts";
 
 export interface ComposeService {
   readonly name: string;
@@ -19,13 +19,17 @@ export interface ComposeService {
   published(port: number): { readonly address: string | null; readonly port: number };
 }
 
-export function readService(name: string, service: Document): ComposeService {
+export function readService(
+  name: string,
+  service: Document,
+  variables: Variables = new Map(),
+): ComposeService {
   const missing: { key: string; variable: string }[] = [];
   const values = (member: unknown): Record<string, string> => {
     const found: Record<string, string> = {};
     for (const [key, value] of pairsOf(member)) {
-      const { text, missing: variable } = substituted(value);
-      const { text: own } = substituted(key);
+      const { text, missing: variable } = substituted(value, variables);
+      const { text: own } = substituted(key, variables);
       if (text === null || own === null) missing.push({ key, variable: variable ?? key });
       else found[own] = text;
     }
@@ -40,8 +44,8 @@ export function readService(name: string, service: Document): ComposeService {
   const environment = values(
     Object.fromEntries(pairsOf(service["environment"]).filter(([key]) => isOfProxy(key))),
   );
-  const image = service["image"];
-  const ports = listOf(service["ports"]).flatMap((port) => portOf(port) ?? []);
+  const image = substituted(String(service["image"] ?? ""), variables).text ?? service["image"];
+  const ports = listOf(service["ports"]).flatMap((port) => portOf(port, variables) ?? []);
   const exposed = listOf(service["expose"]).flatMap((port) => {
     const [, number] = /^(\d+)(?:-\d+)?(?:\/tcp)?$/.exec(String(port)) ?? [];
     return number === undefined ? [] : [Number(number)];
@@ -51,7 +55,7 @@ export function readService(name: string, service: Document): ComposeService {
   return {
     name,
     image: typeof image === "string" ? image : "",
-    command: commandOf(service["command"]),
+    command: commandOf(service["command"], variables),
     labels,
     environment,
     missing: missing.filter(
@@ -70,7 +74,7 @@ export function readService(name: string, service: Document): ComposeService {
 }
 
 const isOfProxy = (key: string): boolean =>
-  /^(?:VIRTUAL_|LETSENCRYPT_|ACME_|HTTPS_METHOD$|CERT_NAME$|NETWORK_ACCESS$)/.test(key);
+  /^(?:VIRTUAL_|LETSENCRYPT_|ACME_|HTTPS_METHOD$|CERT_NAME$|NETWORK_ACCESS$|TRAEFIK_)/.test(key);
 
 /** `{a: b}` or `["a=b"]`; a variable without a value is that of the shell. */
 function pairsOf(member: unknown): readonly (readonly [string, string])[] {
@@ -93,7 +97,7 @@ interface PublishedPort {
 }
 
 /** `8080:80`, `127.0.0.1:8080:80/tcp`, `80`, or the long form; null: it is none of TCP. */
-function portOf(member: unknown): PublishedPort | null {
+function portOf(member: unknown, variables: Variables): PublishedPort | null {
   if (isDocument(member)) {
     const target = Number(member["target"]);
     const published = Number(member["published"] ?? Number.NaN);
@@ -105,7 +109,7 @@ function portOf(member: unknown): PublishedPort | null {
       address: addressOf(typeof given === "string" ? given : ""),
     };
   }
-  const { text } = substituted(String(member));
+  const { text } = substituted(String(member), variables);
   const [, address = "", published, target] =
     /^(?:(?:(\[[^\]]+\]|[\d.]+):)?(\d+):)?(\d+)(?:\/tcp)?$/.exec(text ?? "") ?? [];
   if (target === undefined) return null;
@@ -120,7 +124,7 @@ function portOf(member: unknown): PublishedPort | null {
 const addressOf = (given: string): string =>
   ["", "0.0.0.0", "[::]", "::"].includes(given) ? "127.0.0.1" : given.replace(/^\[(.*)\]$/, "$1");
 
-function commandOf(member: unknown): readonly string[] {
+function commandOf(member: unknown, variables: Variables): readonly string[] {
   const words = typeof member === "string" ? member.split(/\s+/) : listOf(member).map(String);
-  return words.flatMap((word) => substituted(word).text ?? []);
+  return words.flatMap((word) => substituted(word, variables).text ?? []);
 }

@@ -2,6 +2,7 @@
 import { isDocument } from "../../control/body.ts";
 import { type LabeledSite, plainSite, portOf } from "./site.ts";
 import { storedNameOf } from "../../model/host-name.ts";
+import type { HostFiles } from "./nginx-proxy-files.ts";
 
 /** Variables that change nothing about who is served. */
 const HARMLESS: ReadonlySet<string> = new Set([
@@ -14,9 +15,15 @@ const HARMLESS: ReadonlySet<string> = new Set([
   ...["LETSENCRYPT_RESTART_CONTAINER", "ACME_CA_URI", "ACME_PREFERRED_CHAIN"],
 ]);
 
+/** The proxy's files of a host and path. */
+type FilesOf = (host: string, path: string | null) => HostFiles;
+
+const noFiles: FilesOf = () => ({ users: null, lost: null, problems: [] });
+
 /** The sites of a container; empty: it has no VIRTUAL_HOST. */
 export function nginxProxySites(
   environment: Readonly<Record<string, string>>,
+  filesOf: FilesOf = noFiles,
 ): readonly LabeledSite[] {
   const problems: string[] = [];
   const value = (name: string): string => environment[name]?.trim() ?? "";
@@ -45,20 +52,25 @@ export function nginxProxySites(
   const perHost =
     places === null ? multiport(multiple, problems) : wanted.map((host) => ({ host, places }));
   const sites = perHost.flatMap(({ host, places: own }) =>
-    own.map((place) => ({ host, place, https: isSecured(host) })),
+    own.map((place) => ({ host, place, https: isSecured(host), files: filesOf(host, place.path) })),
   );
-  return grouped(sites).map(({ hosts, place, https }): LabeledSite => {
+  return grouped(sites).map(({ hosts, place, https, files }): LabeledSite => {
     const { dest, ...rest } = place;
     const isStripped = rest.path !== null && dest === "/";
     const isOdd = dest !== "" && !isStripped;
+    const users = (files.users ?? []).map(userOf);
+    // Without users, nginx lets nobody in.
+    const noUsers = files.users !== null && users.length === 0 ? "an empty file of htpasswd" : null;
+    const all = [...problems, ...files.problems];
     return {
       ...common,
       ...rest,
       hosts,
       https,
       stripPath: isStripped,
-      problems: isOdd ? [...problems, `VIRTUAL_DEST: ${dest} is not supported`] : problems,
-      lost: common.lost ?? (isOdd ? "VIRTUAL_DEST" : null),
+      users,
+      problems: isOdd ? [...all, `VIRTUAL_DEST: ${dest} is not supported`] : all,
+      lost: common.lost ?? files.lost ?? noUsers ?? (isOdd ? "VIRTUAL_DEST" : null),
     };
   });
 }
@@ -130,15 +142,22 @@ interface HostPlace {
   readonly host: string;
   readonly place: Place;
   readonly https: boolean;
+  readonly files: HostFiles;
+}
+
+/** A line of htpasswd. */
+function userOf(line: string): LabeledSite["users"][number] {
+  const at = line.indexOf(":");
+  return { username: line.slice(0, Math.max(0, at)), password_hash: line.slice(at + 1) };
 }
 
 /** Hosts with the same place become one site. */
 function grouped(sites: readonly HostPlace[]) {
-  const found = new Map<string, { hosts: string[]; place: Place; https: boolean }>();
-  for (const { host, place, https } of sites) {
-    const key = JSON.stringify([place, https]);
+  const found = new Map<string, Omit<HostPlace, "host"> & { hosts: string[] }>();
+  for (const { host, ...rest } of sites) {
+    const key = JSON.stringify(rest);
     const known = found.get(key);
-    if (known === undefined) found.set(key, { hosts: [host], place, https });
+    if (known === undefined) found.set(key, { hosts: [host], ...rest });
     else known.hosts.push(host);
   }
   return [...found.values()];

@@ -16,7 +16,7 @@ export interface LabeledSite {
   readonly https: boolean;
   /** Headers of requests to set; an empty value removes one. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Users that must authenticate, with hashes of bcrypt. Empty: none. */
+  /** Users that must authenticate, with hashes of htpasswd. Empty: none. */
   readonly users: readonly { readonly username: string; readonly password_hash: string }[];
   /** A protection without an equivalent, because of which the site must be closed; null: none. */
   readonly lost: string | null;

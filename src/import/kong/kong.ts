@@ -1,10 +1,12 @@
 // Reads a declarative configuration of Kong Gateway (DB-less mode, decK) and runs all converters; knows no kind of object.
-import { invalid } from "../../model/error.ts";
+import { ApiError, invalid } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
-import { locateErrors, readText } from "../source-text.ts";
-import { isDocument } from "../../control/body.ts";
+import { bytesIn, kongFiles } from "../set-up/set-up.ts";
+import type { SourceTree } from "../set-up/tree.ts";
+import { inFile, locateErrors, readText } from "../source-text.ts";
+import { type Document, isDocument } from "../../control/body.ts";
 import { addCertificates } from "./certificates.ts";
 import type { KongContext } from "./context.ts";
 import { addConsumers } from "./consumers.ts";
@@ -22,35 +24,72 @@ export async function convertKong(
   output: Output,
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
-  await locateErrors(await readText(bytes, parseJson), async (value) => {
-    if (!isDocument(value)) throw invalid("", "must be an object");
-    const { format, isGuessed } = formatOf(value);
-    const root = new Members(
-      withDefaults(value),
-      { path: "", label: "", inner: "" },
-      output.report,
-    );
-    root.raw("_format_version");
-    if (isGuessed) root.changed("_format_version", `is missing: the file is read as ${format}`);
-    const context: KongContext = {
-      output,
-      root,
-      format,
-      isHashed: root.flag("_transform") === false,
-      ids: new Map(),
-      caCertificates: readCaCertificates(root),
-      plugins: [],
-      grouped: [],
-      groups: new Map(),
-      jwtAlgorithms: new Set(),
-    };
-    omitExtras(root);
-    addCertificates(context);
-    const upstreams = readUpstreams(context);
-    addRoutes(context, addServices(context, upstreams));
-    await addConsumers(context);
-    addPlugins(context);
+  await locateErrors(await readText(bytes, parseJson), (value) => convertValue(value, output));
+}
+
+/** The files of a folder as one configuration, as decK reads it. Throws a 400 that names the invalid file. */
+export async function convertKongFiles(
+  tree: SourceTree,
+  output: Output,
+  { parseJson }: Pick<ConversionContext, "parseJson">,
+): Promise<void> {
+  const documents: Document[] = [];
+  for (const path of kongFiles(tree)) {
+    const { value } = await inFile(path, () => readText(bytesIn(tree, path), parseJson));
+    if (isDocument(value) && isOfKong(value)) documents.push(value);
+    else output.report.omitted(path, "it is no configuration of Kong");
+  }
+  const [first, ...others] = documents;
+  if (first === undefined)
+    throw new ApiError(400, "there is no configuration of Kong in the files");
+  await convertValue(others.reduce(joined, first), output);
+}
+
+/** Other files in YAML have other members, or maps instead of lists. */
+const isOfKong = (value: Document): boolean =>
+  "_format_version" in value ||
+  ["services", "routes", "plugins", "consumers", "upstreams", "certificates"].some((name) =>
+    Array.isArray(value[name]),
+  );
+
+function joined(one: Document, other: Document): Document {
+  const all = Object.entries(other).map(([name, value]): [string, unknown] => {
+    const known = one[name];
+    if (known === undefined) return [name, value];
+    if (Array.isArray(known) && Array.isArray(value))
+      return [name, [...(known as unknown[]), ...(value as unknown[])]];
+    if (Bun.deepEquals(known, value)) return [name, value];
+    if (name === "_info" && isDocument(known) && isDocument(value))
+      return [name, joined(known, value)];
+    throw invalid(name, "two files set it to different values: import them separately");
   });
+  return { ...one, ...Object.fromEntries(all) };
+}
+
+async function convertValue(value: unknown, output: Output): Promise<void> {
+  if (!isDocument(value)) throw invalid("", "must be an object");
+  const { format, isGuessed } = formatOf(value);
+  const root = new Members(withDefaults(value), { path: "", label: "", inner: "" }, output.report);
+  root.raw("_format_version");
+  if (isGuessed) root.changed("_format_version", `is missing: the file is read as ${format}`);
+  const context: KongContext = {
+    output,
+    root,
+    format,
+    isHashed: root.flag("_transform") === false,
+    ids: new Map(),
+    caCertificates: readCaCertificates(root),
+    plugins: [],
+    grouped: [],
+    groups: new Map(),
+    jwtAlgorithms: new Set(),
+  };
+  omitExtras(root);
+  addCertificates(context);
+  const upstreams = readUpstreams(context);
+  addRoutes(context, addServices(context, upstreams));
+  await addConsumers(context);
+  addPlugins(context);
 }
 
 function omitExtras(root: Members): void {

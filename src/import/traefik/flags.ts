@@ -7,6 +7,8 @@ export interface FlagSettings {
   readonly settings: Document;
   /** Whether containers without `traefik.enable` are served. */
   readonly isExposedByDefault: boolean;
+  /** All flags by name in lower case, such as `configfile`. */
+  readonly all: ReadonlyMap<string, string>;
 }
 
 const READ = /^(?:entrypoints|certificatesresolvers)\./i;
@@ -17,9 +19,21 @@ export function flagsToStatic(flags: readonly string[]): FlagSettings {
     const [, key, value = "true"] = /^--?([^=]+)(?:=(.*))?$/s.exec(flag.trim()) ?? [];
     return key === undefined ? [] : [[key, value]];
   });
-  const exposed = given.find(([key]) => /^providers\.docker\.exposedbydefault$/i.test(key));
+  const all = new Map(given.map(([key, value]) => [key.toLowerCase(), value]));
+  const exposed = all.get("providers.docker.exposedbydefault");
   return {
-    isExposedByDefault: exposed === undefined || /^(?:true|1|t)$/i.test(exposed[1]),
+    all,
+    isExposedByDefault: exposed === undefined || /^(?:true|1|t)$/i.test(exposed),
     settings: treeOf(given.filter(([key]) => READ.test(key))),
   };
 }
+
+/** `TRAEFIK_ENTRYPOINTS_WEB_ADDRESS=:80`: the same as a flag. */
+export const variablesToFlags = (
+  environment: Readonly<Record<string, string>>,
+): readonly string[] =>
+  Object.entries(environment).flatMap(([name, value]) =>
+    name.startsWith("TRAEFIK_")
+      ? [`--${name.slice("TRAEFIK_".length).toLowerCase().replaceAll("_", ".")}=${value}`]
+      : [],
+  );

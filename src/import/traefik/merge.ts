@@ -1,8 +1,12 @@
-// Merges dynamic configurations of several containers, as Traefik's Docker provider does; converts nothing.
+// Merges dynamic configurations of several files or containers, as Traefik's providers do; converts nothing.
 import { type Document, isDocument } from "../../control/body.ts";
 
-const SECTIONS = ["http", "tcp", "udp"];
-const KINDS = ["routers", "services", "middlewares", "serversTransports"];
+const SECTIONS = {
+  http: ["routers", "services", "middlewares", "serversTransports"],
+  tcp: ["routers", "services", "middlewares", "serversTransports"],
+  udp: ["routers", "services", "middlewares", "serversTransports"],
+  tls: ["options", "stores"],
+} as const;
 
 /** Servers of a service with the same name join; any other two definitions of a name are in conflict, and the first one stays. */
 export function mergeDynamic(documents: readonly Document[]): {
@@ -11,11 +15,11 @@ export function mergeDynamic(documents: readonly Document[]): {
   readonly conflicts: readonly string[];
 } {
   const conflicts: string[] = [];
-  const dynamic = Object.fromEntries(
-    SECTIONS.map((section) => [
+  const dynamic: Document = Object.fromEntries(
+    Object.entries(SECTIONS).map(([section, kinds]) => [
       section,
       Object.fromEntries(
-        KINDS.map((kind) => {
+        kinds.map((kind) => {
           const found = new Map<string, unknown>();
           for (const document of documents)
             for (const [name, value] of entriesOf(document, section, kind)) {
@@ -29,17 +33,52 @@ export function mergeDynamic(documents: readonly Document[]): {
       ),
     ]),
   );
-  return { dynamic, conflicts };
+  const { tls, ...rest } = dynamic;
+  const parts = documents.map((document) => memberOf(document, "tls")).filter(isDocument);
+  if (parts.length === 0 || !isDocument(tls)) return { dynamic: rest, conflicts };
+  const certificates = parts.flatMap((part) => {
+    const list = memberOf(part, "certificates");
+    return Array.isArray(list) ? (list as unknown[]) : [];
+  });
+  return { dynamic: { ...rest, tls: { ...tls, certificates } }, conflicts };
 }
+
+/** Routers that may be less protected than in Traefik, because a definition of theirs is in conflict; each with its name. */
+export function closedByConflicts(
+  dynamic: Document,
+  conflicts: readonly string[],
+): Map<string, string> {
+  const closed = new Map<string, string>();
+  for (const conflict of conflicts) {
+    const [, section, kind = "", name = ""] = /^(http|tls)\.([^.]+)\.(.*)$/s.exec(conflict) ?? [];
+    if (section === undefined) continue;
+    const isWide = kind === "middlewares" || kind === "options";
+    for (const router of kind === "routers" ? [name] : isWide ? routersIn(dynamic) : [])
+      closed.set(router, conflict);
+  }
+  return closed;
+}
+
+/** Names of the HTTP routers. */
+export const routersIn = (dynamic: Document): readonly string[] =>
+  entriesOf(dynamic, "http", "routers").map(([name]) => name);
 
 function entriesOf(
   document: Document,
   section: string,
   kind: string,
 ): readonly [string, unknown][] {
-  const part = document[section];
-  const entries = isDocument(part) ? part[kind] : null;
+  const entries = memberOf(memberOf(document, section), kind);
   return isDocument(entries) ? Object.entries(entries) : [];
+}
+
+/** Names of Traefik's settings are case-insensitive. Null: there is none. */
+export function memberOf(value: unknown, name: string): unknown {
+  if (!isDocument(value)) return null;
+  const key = Object.hasOwn(value, name)
+    ? name
+    : Object.keys(value).find((each) => each.toLowerCase() === name.toLowerCase());
+  return key === undefined ? null : (value[key] ?? null);
 }
 
 /** Null: they are in conflict. */
@@ -54,6 +93,6 @@ function joined(first: unknown, next: unknown): unknown {
 }
 
 function balancerOf(service: unknown): Document | null {
-  const balancer = isDocument(service) ? service["loadBalancer"] : null;
+  const balancer = isDocument(service) ? memberOf(service, "loadBalancer") : null;
   return isDocument(balancer) ? balancer : null;
 }

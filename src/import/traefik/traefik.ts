@@ -1,12 +1,9 @@
-// Converts configuration files of Traefik, dynamic and static, and dynamic configuration from elsewhere; knows no kind of object.
-import { type Document, isDocument } from "../../control/body.ts";
-import { ApiError, invalid } from "../../model/error.ts";
-import type { ConversionContext } from "../convert.ts";
+// Converts a configuration of Traefik, dynamic and static, from files and from elsewhere; knows no file and no kind of object.
+import type { Document } from "../../control/body.ts";
+import { invalid } from "../../model/error.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import { addCertificate } from "../pem.ts";
-import { decodeSource, locateErrors, readText } from "../source-text.ts";
-import { withoutText } from "../transfer/source.ts";
 import { TraefikCertificates, type TraefikContext } from "./context.ts";
 import {
   type CertificateResolver,
@@ -17,7 +14,7 @@ import {
 import { withKnownNames } from "./fields.ts";
 import type { RankedRoute } from "./order.ts";
 import { addRouters } from "./routes.ts";
-import { readStatic, staticMembers } from "./static.ts";
+import { readStatic } from "./static.ts";
 import { addStreams } from "./streams.ts";
 
 /** Parts of the static configuration, which precede those in the same document. */
@@ -32,44 +29,6 @@ export interface TraefikOptions {
   readonly hasSites?: boolean;
   /** Where TCP routers listen, which then are in service; absent: on the ports of their entry points, when they are enabled. */
   readonly sharedPorts?: SharedPorts;
-}
-
-const DYNAMIC = ["http", "tcp", "udp", "tls"];
-
-/** Reads YAML, TOML or JSON; throws a 400 for anything else. */
-export async function convertTraefikFile(
-  bytes: Uint8Array,
-  output: Output,
-  { parseJson }: Pick<ConversionContext, "parseJson">,
-): Promise<void> {
-  const text = decodeSource(bytes);
-  const source = isToml(text) ? withoutText(parseToml(text)) : await readText(bytes, parseJson);
-  await locateErrors(source, (value) => {
-    if (!isDocument(value)) throw new ApiError(400, "the file has no configuration of Traefik");
-    const names = Object.keys(value).map((name) => name.toLowerCase());
-    const known = [...DYNAMIC, ...staticMembers].map((name) => name.toLowerCase());
-    if (!names.some((name) => known.includes(name)))
-      throw new ApiError(
-        400,
-        "the file has no configuration of Traefik: http, tcp, udp or entryPoints",
-      );
-    convertTraefik(value, output);
-  });
-}
-
-/** A table or `name = value` in the first line that is not a comment. */
-function isToml(text: string): boolean {
-  const line = text.split(/\r?\n/).find((each) => /^\s*[^\s#]/.test(each)) ?? "";
-  return /^\s*(?:\[+[\w."' -]+\]+\s*(?:#.*)?$|[\w."'-]+\s*=)/.test(line);
-}
-
-function parseToml(text: string): unknown {
-  try {
-    return Bun.TOML.parse(text);
-  } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^TOML Parse error: /, "") : "";
-    throw new ApiError(400, `the file is not valid TOML: ${why}`, { cause: error });
-  }
 }
 
 /** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; returns its routes; throws a 400 for a wrong type. */

@@ -6,7 +6,8 @@ import { ApiError } from "../../model/error.ts";
 import { encryptedDocument } from "../../model/export-document.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { isDocument } from "../../control/body.ts";
-import type { ImportSource } from "../programs.ts";
+import type { ImportChoice } from "../programs.ts";
+import { filesOfForm, isForm } from "../set-up/form.ts";
 import type { OpenTables } from "../npm/tables.ts";
 import type { ReportEntry } from "../report.ts";
 import {
@@ -23,7 +24,9 @@ import {
 export type DocumentForm =
   | { readonly type: DocumentType }
   | {
-      readonly from: ImportSource;
+      readonly from: ImportChoice;
+      /** Content type of the body: a form has several files. */
+      readonly contentType: string;
       /** Whether the user agrees to the terms of the CAs that the source uses. */
       readonly agreesTerms: boolean;
     };
@@ -60,8 +63,9 @@ export async function readDocument(
     const plugins = await context.plugins();
     // Loaded only when it is asked for.
     const { convert } = await import("../convert.ts");
-    const { from, agreesTerms } = form;
-    const { document, report } = await convert(from, bytes, { ...context, plugins, agreesTerms });
+    const { from, agreesTerms, contentType } = form;
+    const files = isForm(contentType) ? await filesOfForm(bytes, contentType) : bytes;
+    const { document, report } = await convert(from, files, { ...context, plugins, agreesTerms });
     return { source: withoutText(document), report, wasEncrypted: false };
   }
   const source = await readSource(decodeText(bytes), form.type, context.parseJson);

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { parseJson } from "../../../src/api/json-body.ts";
 import { type Conversion, convert } from "../../../src/import/convert.ts";
 import type { FindFile } from "../../../src/import/npm/tables.ts";
-import type { ImportSource } from "../../../src/import/programs.ts";
+import type { ImportChoice, ImportSource } from "../../../src/import/programs.ts";
+import type { SourceTree } from "../../../src/import/set-up/tree.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import type { AnyPlugin } from "../../../src/pdk/definition.ts";
 import { plugins } from "../../support/plugins.ts";
@@ -44,3 +45,9 @@ export const convertWith = (
     openTables,
     ...(findFile === undefined ? {} : { findFile }),
   });
+
+export const convertTree = (
+  from: ImportChoice,
+  tree: SourceTree,
+): Promise<Conversion & { document: Anything }> =>
+  convert(from, tree, { plugins: catalogueOf(plugins), parseJson, openTables });

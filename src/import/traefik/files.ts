@@ -1,0 +1,172 @@
+// Reads configuration files of Traefik, alone or those of a folder together; knows no kind of object.
+import { type Document, isDocument } from "../../control/body.ts";
+import { ApiError } from "../../model/error.ts";
+import type { ConversionContext } from "../convert.ts";
+import type { Output } from "../output.ts";
+import { bytesIn, traefikFiles } from "../set-up/set-up.ts";
+import type { SourceTree } from "../set-up/tree.ts";
+import { decodeSource, inFile, locateErrors, readText } from "../source-text.ts";
+import { type SourceDocument, withoutText } from "../transfer/source.ts";
+import { closedByConflicts, memberOf, mergeDynamic } from "./merge.ts";
+import { staticMembers } from "./static.ts";
+import { convertTraefik } from "./traefik.ts";
+
+const DYNAMIC = ["http", "tcp", "udp", "tls"];
+
+type Parsing = Pick<ConversionContext, "parseJson">;
+
+/** Reads YAML, TOML or JSON; throws a 400 for anything else. */
+export async function convertTraefikFile(
+  bytes: Uint8Array,
+  output: Output,
+  { parseJson }: Parsing,
+): Promise<void> {
+  const source = await parsed(bytes, parseJson);
+  await locateErrors(source, (value) => {
+    if (!isDocument(value)) throw new ApiError(400, "the file has no configuration of Traefik");
+    if (kindOf(value) === null)
+      throw new ApiError(
+        400,
+        "the file has no configuration of Traefik: http, tcp, udp or entryPoints",
+      );
+    if (memberOf(value, "entryPoints") === null) warnOfEntryPoints(value, output);
+    convertTraefik(value, output);
+  });
+}
+
+/** The static and the dynamic files of a folder as one configuration. Throws a 400 that names the invalid file. */
+export async function convertTraefikFiles(
+  tree: SourceTree,
+  output: Output,
+  context: Parsing,
+): Promise<void> {
+  const { documents, statics } = await readFiles(traefikFiles(tree), tree, { output, context });
+  if (documents.length + statics.length === 0)
+    throw new ApiError(400, "there is no configuration of Traefik in the files");
+  const { dynamic, conflicts } = mergeDynamic(documents);
+  const fixed = oneStatic(statics, ["file"]);
+  if (memberOf(fixed, "entryPoints") === null) warnOfEntryPoints(dynamic, output);
+  for (const name of conflicts)
+    output.report.omitted(name, "two files define it differently, and Traefik uses one of them");
+  const closed = closedByConflicts(dynamic, conflicts);
+  convertTraefik({ ...fixed, ...dynamic }, output, { closed });
+}
+
+export interface TraefikFile {
+  readonly path: string;
+  readonly value: Document;
+}
+
+export interface TraefikFiles {
+  /** Dynamic configurations. */
+  readonly documents: readonly Document[];
+  /** The static parts of files. */
+  readonly statics: readonly TraefikFile[];
+}
+
+/** Divides files into static and dynamic configurations, and reports those that are neither. */
+export async function readFiles(
+  paths: readonly string[],
+  tree: SourceTree,
+  { output, context }: { readonly output: Output; readonly context: Parsing },
+): Promise<TraefikFiles> {
+  const documents: Document[] = [];
+  const statics: TraefikFile[] = [];
+  for (const path of paths) {
+    const bytes = bytesIn(tree, path);
+    const text = decodeSource(bytes);
+    if (isTemplate(text)) {
+      output.report.omitted(path, TEMPLATE);
+      continue;
+    }
+    const { value } = await inFile(path, () => parsed(bytes, context.parseJson));
+    const kind = isDocument(value) ? kindOf(value) : null;
+    if (!isDocument(value) || kind === null) {
+      output.report.omitted(path, "it is no configuration of Traefik");
+      continue;
+    }
+    const names = Object.keys(value);
+    const isStatic = (name: string) => kindOfMember(name) !== "dynamic";
+    const part = (wanted: boolean) =>
+      Object.fromEntries(
+        names.filter((name) => isStatic(name) === wanted).map((name) => [name, value[name]]),
+      );
+    if (names.some(isStatic)) statics.push({ path, value: part(true) });
+    if (!names.every(isStatic)) documents.push(part(false));
+  }
+  return { documents, statics };
+}
+
+const TEMPLATE =
+  "it is a Go template, which Traefik fills in: import the file that it makes, with the same name";
+
+/** Actions of Go templates that stand alone in a line make no YAML. */
+const isTemplate = (text: string): boolean => /^\s*\{\{[^}\n]*\}\}\s*$/m.test(text);
+
+/** Without the providers whose configuration is read, too. Throws a 400 when two files have static configurations. */
+export function oneStatic(statics: readonly TraefikFile[], read: readonly string[]): Document {
+  const [first, second] = statics;
+  if (first !== undefined && second !== undefined)
+    throw new ApiError(
+      400,
+      `${first.path} and ${second.path} are both static configurations of Traefik: import a folder with one of them`,
+    );
+  const { providers, ...rest } = first?.value ?? {};
+  const others = isDocument(providers)
+    ? Object.entries(providers).filter(([name]) => !read.includes(name.toLowerCase()))
+    : [];
+  return others.length === 0 ? rest : { ...rest, providers: Object.fromEntries(others) };
+}
+
+async function parsed(
+  bytes: Uint8Array,
+  parseJson: ConversionContext["parseJson"],
+): Promise<SourceDocument> {
+  const text = decodeSource(bytes);
+  if (isTemplate(text)) throw new ApiError(400, `the file cannot be read: ${TEMPLATE}`);
+  return isToml(text) ? withoutText(parseToml(text)) : await readText(bytes, parseJson);
+}
+
+const staticNames = new Set([...staticMembers].map((name) => name.toLowerCase()));
+
+function kindOfMember(name: string): "static" | "dynamic" | null {
+  if (DYNAMIC.includes(name.toLowerCase())) return "dynamic";
+  return staticNames.has(name.toLowerCase()) ? "static" : null;
+}
+
+/** Null: no configuration of Traefik. */
+function kindOf(value: Document): "static" | "dynamic" | null {
+  const kinds = Object.keys(value).map(kindOfMember);
+  return kinds.find((kind) => kind === "dynamic") ?? kinds.find((kind) => kind !== null) ?? null;
+}
+
+/** An entry point may have middlewares for all of its routers, which deny access. */
+export function warnOfEntryPoints(dynamic: Document, output: Output): void {
+  const http = memberOf(dynamic, "http");
+  const routers = isDocument(http) ? memberOf(http, "routers") : null;
+  if (!isDocument(routers) || Object.keys(routers).length === 0) return;
+  const names = Object.values(routers).flatMap((router) => {
+    const used = isDocument(router) ? memberOf(router, "entryPoints") : null;
+    return Array.isArray(used) ? used.map(String) : [];
+  });
+  const list = [...new Set(names)].join(", ");
+  output.report.changed(
+    list === "" ? "entry points" : `entry points ${list}`,
+    "their static configuration is not in the files: middlewares that it sets for all routers, which may deny access, are missing. Import both together",
+  );
+}
+
+/** A table or `name = value` in the first line that is not a comment. */
+function isToml(text: string): boolean {
+  const line = text.split(/\r?\n/).find((each) => /^\s*[^\s#]/.test(each)) ?? "";
+  return /^\s*(?:\[+[\w."' -]+\]+\s*(?:#.*)?$|[\w."'-]+\s*=)/.test(line);
+}
+
+function parseToml(text: string): unknown {
+  try {
+    return Bun.TOML.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^TOML Parse error: /, "") : "";
+    throw new ApiError(400, `the file is not valid TOML: ${why}`, { cause: error });
+  }
+}
