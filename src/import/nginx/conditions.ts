@@ -1,5 +1,6 @@
 // Converts if to conditions of routes, with what these requests get; knows no location.
-import { escaped, portable } from "../expression.ts";
+import type { Document } from "../../control/body.ts";
+import { caseless, escaped, portable } from "../expression.ts";
 import { regexProblem } from "../../snapshot/regex-safety.ts";
 import type { Branch, Conditions, Content, ContentOptions } from "./content.ts";
 import { kindOf } from "./directives.ts";
@@ -35,7 +36,13 @@ export function readCondition(
   if (others.length > 0 || test === null) return null;
   const label = `if at ${shownPlace(directive.place)}`;
   const body = { first, label, level, options };
-  if (test.operator === "") return ofMap(test.variable, body);
+  const ofValue = ofRequestValue(test, body);
+  if (ofValue !== null) return ofValue;
+  if (isEvadable(directive)) {
+    options.report.omitted(label, "its redirect depends on a header, and is not imported");
+    return [];
+  }
+  if (isAnyValue(test)) return ofMap(test.variable, body);
   const isHost = test.variable === "host" || test.variable === "http_host";
   if (isHost && test.operator !== "=") return ofHost(test, body);
   const conditions = conditionsOf(test);
@@ -45,6 +52,80 @@ export function readCondition(
 /** A condition that changes only headers and variables. */
 export const isWithoutEffect = ({ block }: Directive): boolean =>
   !(block ?? []).some(({ name }) => mayDecide(name));
+
+/**
+ * Whether clients choose if they get what it responds, a redirect, by sending a header or not: it denies nothing. One that lacks a header may
+ * have to authenticate first.
+ */
+function isEvadable({ args, block }: Directive): boolean {
+  const test = testOf(args.join(" "));
+  const deciding = (block ?? []).filter(({ name }) => mayDecide(name));
+  if (test === null || !/^(?:http|cookie)_(?!host$)/.test(test.variable)) return false;
+  const { operator, value } = test;
+  const found = operator === "=" ? escaped(value) : (portable(value)?.source ?? "");
+  // What matches an empty text holds without the header.
+  const isPositive = /^(?:=|~\*?)$/.test(operator) && !new RegExp(`^(?:${found})$`).test("");
+  return isPositive && deciding.every(isRedirect);
+}
+
+function isRedirect({ name, args }: Directive): boolean {
+  if (name === "return") return /^(?:30[12378]$|https?:\/\/)/.test(args[0] ?? "");
+  return (
+    name === "rewrite" &&
+    (args[2] === "redirect" || args[2] === "permanent" || /^https?:\/\//.test(args[1] ?? ""))
+  );
+}
+
+/** Headers, cookies and paths. Null: it is about something else, or has no equivalent. */
+function ofRequestValue(test: Test, body: Body): readonly Branch[] | null {
+  const { variable, operator, value } = test;
+  if ((variable === "uri" || variable === "document_uri") && /^~\*?$/.test(operator)) {
+    const path = operator === "~" ? value : `(?i)${value}`;
+    // A rewrite has an expression of its own.
+    if (body.first.name !== "return" || hasGroups(body.first) || portable(path) === null)
+      return null;
+    return branchOf({ path }, body);
+  }
+  const conditions = headerConditions(test);
+  if (conditions === null || hasGroups(body.first)) return null;
+  const branches = conditions.map((headers) => branchOf({ headers: [headers] }, body));
+  return branches.some((branch) => branch === null) ? null : branches.flatMap((one) => one ?? []);
+}
+
+/** Conditions of which one must hold; an absent header is an empty one in nginx. Null: none has the same meaning. */
+function headerConditions({ variable, operator, value }: Test): readonly Document[] | null {
+  const [, kind, name = ""] = /^(http|cookie)_(\w+)$/.exec(variable) ?? [];
+  if (kind === undefined || (kind === "http" && name === "host")) return null;
+  const header = kind === "http" ? name.replaceAll("_", "-") : "cookie";
+  const matching =
+    kind === "http" ? headerExpression(operator, value) : cookieOf(name, operator, value);
+  if (matching === null || regexProblem(matching) !== null) return null;
+  const isEmptiness = value === "" && (operator === "=" || operator === "!=");
+  const isNegated = operator.startsWith("!") !== isEmptiness;
+  if (!isNegated) return [{ name: header, op: "regex", value: matching }];
+  const without = `^(?![^]*?(?:${matching}))`;
+  if (regexProblem(without) !== null) return null;
+  return [
+    { name: header, op: "absent" },
+    { name: header, op: "regex", value: without },
+  ];
+}
+
+/** What the test looks for, without its negation. */
+function headerExpression(operator: string, value: string): string | null {
+  // `if ($http_x)`, and a comparison with nothing.
+  if (operator === "") return "^(?!0$)[^]";
+  if (operator === "=" || operator === "!=") return value === "" ? "[^]" : `^${escaped(value)}$`;
+  const found = portable(value, operator.endsWith("*"))?.source ?? null;
+  return found === null || new RegExp(found).test("") ? null : found;
+}
+
+function cookieOf(name: string, operator: string, value: string): string | null {
+  if (operator.includes("~") || !/^[\w.-]*$/.test(value)) return null;
+  const start = `(?:^|;) *${caseless(name)}=`;
+  if (operator === "") return `${start}(?!0 *(?:;|$))[^; ]`;
+  return value === "" ? `${start} *[^; ]` : `${start}${escaped(value)} *(?:;|$)`;
+}
 
 const HARMLESS_HERE = new Set(["set", "add_header", "break", "default_type", "proxy_set_header"]);
 
@@ -57,10 +138,12 @@ function testOf(text: string): Test | null {
     /^\$\{?(\w+)\}?\s*(?:(!?=|!?~\*?)\s*(\S*))?$/.exec(source) ?? [];
   if (variable === undefined) return null;
   const value = quoted.replace(/^(["'])(.*)\1$/, "$2");
-  return operator === "!=" && value === ""
-    ? { variable, operator: "", value }
-    : { variable, operator, value };
+  return { variable, operator, value };
 }
+
+/** Whether it only asks for a value. */
+const isAnyValue = ({ operator, value }: Test): boolean =>
+  operator === "" || (operator === "!=" && value === "");
 
 /** Null: no route has the condition. */
 function conditionsOf({ variable, operator, value }: Test): Conditions | null {

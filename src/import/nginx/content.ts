@@ -5,6 +5,7 @@ import { FOREIGN_CONTENT } from "./directives.ts";
 import { mapIn } from "./maps.ts";
 import { type Destination, destinationOf } from "./proxy.ts";
 import { type Rewrite, rewriteOf } from "./rewrites.ts";
+import type { Report } from "../report.ts";
 import { responseOf } from "./responses.ts";
 import { type Directive, type Level, shownPlace } from "./tree.ts";
 
@@ -68,6 +69,7 @@ export interface ContentOptions {
   readonly serverName: string | null;
   readonly named: ReadonlyMap<string, Level>;
   readonly hosts: HostSet;
+  readonly report: Report;
 }
 
 /** The hosts of a server. */

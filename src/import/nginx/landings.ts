@@ -3,7 +3,7 @@ import { type Content, type ContentOptions, type Reading, readLocationContent } 
 import { type Location, type Locations, mayMatch } from "./locations.ts";
 import { pathExpression } from "./paths.ts";
 import type { Rewrite } from "./rewrites.ts";
-import { literalStart } from "./site-paths.ts";
+import { literalStart } from "./paths.ts";
 import type { Level } from "./tree.ts";
 
 export interface Landing extends Pick<Reading, "lost" | "methods"> {

@@ -1,7 +1,7 @@
 // Converts what nginx compares with paths to the paths of a route, whose comparison differs in escapes and parameters; knows no route.
 import type { PathMatch } from "../../model/route-match.ts";
 import { regexProblem } from "../../snapshot/regex-safety.ts";
-import { escaped, type Expression, portable } from "../expression.ts";
+import { caseless, escaped, type Expression, portable } from "../expression.ts";
 
 /** A path that a location names; nginx compares it with the decoded path. */
 export interface LiteralPath {
@@ -55,7 +55,7 @@ export function pathExpression(source: string, isCaseless: boolean): PathExpress
 /** Lookaheads without groups mean the same in both languages: `/\\.(?!well-known)` is common. */
 function portableWithLookahead(source: string, isCaseless: boolean): Expression | null {
   const [whole, before = "", kind = "", inner = "", after = ""] =
-    /^(.*?)\(\?([!=])([^()\\[\]]*)\)(.*)$/s.exec(source) ?? [];
+    /^(.*?)\(\?([!=])((?:[^()\\[\]]|\\[^A-Za-z0-9])*)\)(.*)$/s.exec(source) ?? [];
   if (whole === undefined) return portable(source, isCaseless);
   const parts = [before, inner, after].map((part) => portableWithLookahead(part, isCaseless));
   const [first, middle, last] = parts;
@@ -64,6 +64,45 @@ function portableWithLookahead(source: string, isCaseless: boolean): Expression 
     source: `${first.source}(?${kind}${middle.source})${last.source}`,
     ignoresEscapes: parts.every((part) => part?.ignoresEscapes === true),
   };
+}
+
+/** An expression that matches at least what the source does, as close as one is known; null: none but that of all paths. */
+export function widerExpression(source: string, isCaseless: boolean): readonly string[] | null {
+  const wider = withoutUnknown(source);
+  const found = wider === null ? null : pathExpression(wider, isCaseless);
+  if (found !== null) return found.over;
+  const start = literalStart(source);
+  return start === null || start === "/"
+    ? null
+    : [`^${isCaseless ? caseless(start) : escaped(start)}`];
+}
+
+/** Without conditions on what stands around, and with any text for characters that have no equivalent; null: it cannot be read. */
+function withoutUnknown(source: string): string | null {
+  // Parentheses in classes, and those that are escaped, would be counted.
+  if (/\[[^\]]*[()][^\]]*\]|\\[()]/.test(source)) return null;
+  let made = outsideClasses(source, /\(\?>/g, "(?:");
+  made = outsideClasses(made, /([*+?}])\+/g, "$1");
+  // The innermost ones first; a quantifier behind one would become that of what precedes it.
+  const around = /\(\?<?[!=](?:[^()\\]|\\.)*\)(?![*+?{])/g;
+  const groups = /(\(\?<?[!=](?:[^()\\]|\\.)*)\((?:\?:)?((?:[^()\\]|\\.)*)\)/;
+  for (let round = 0; round < MAX_AROUND && /\(\?<?[!=]/.test(made); round++)
+    made = made.replaceAll(around, "").replace(groups, "$1$2");
+  made = made.replaceAll(
+    /\[(?:\\.|[^\]\\])*\]|\\(?:[1-9]|k<\w+>|[pP](?:\w|\{[^}]*\})|x[0-9A-Fa-f]{2}|[hHvVR])[*+?]?/g,
+    (piece) => (piece.startsWith("[") ? piece : ".*"),
+  );
+  return made.trim() === "" || /\(\?<?[!=]/.test(made) ? null : made;
+}
+
+const MAX_AROUND = 20;
+
+/** The path with which all paths of an expression begin; null: none is known. */
+export function literalStart(source: string): string | null {
+  const [, start = "", quantifier] = /^\^(\/(?:[\w/-]|\\\.)*)([?*{]?)/.exec(source) ?? [];
+  if (start === "" || /\|/.test(source)) return null;
+  const plain = start.replaceAll("\\", "");
+  return quantifier === "" ? plain : plain.slice(0, -1);
 }
 
 const isFine = (source: string): boolean => source.length <= 1000 && regexProblem(source) === null;

@@ -8,11 +8,13 @@ import type { Location } from "./locations.ts";
 import {
   isPlainPath,
   literalPath,
+  literalStart,
   pathExpression,
   prefixAsSent,
   regexPath,
   regionOf,
   wholePathExpression,
+  widerExpression,
   within,
 } from "./paths.ts";
 import { hasVariables } from "./variables.ts";
@@ -85,17 +87,9 @@ function mayMixUp({ path: open }: Placed, { path, content }: Placed, isLater: bo
   return path.kind === "prefix" && !isRedirect && open.value.startsWith(path.value);
 }
 
-/** The path with which all paths of an expression begin; null: none is known. */
-export function literalStart(source: string): string | null {
-  const [, start = "", quantifier] = /^\^(\/(?:[\w/-]|\\\.)*)([?*{]?)/.exec(source) ?? [];
-  if (start === "" || /\|/.test(source)) return null;
-  const plain = start.replaceAll("\\", "");
-  return quantifier === "" ? plain : plain.slice(0, -1);
-}
-
 /** Expressions such as `/\.git`: they match the same with and without parameters in the path. */
 const LITERAL =
-  /^(?:\(\?i\))?\^?\/(?:\\?\.|[\w/-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\$?$/;
+  /^(?:\(\?i\))?\^?\/(?:\\?\.|[\w/-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known(?:\\?\/)?\))?(?:\.\*)?\$?$/;
 
 export interface ChosenPaths {
   readonly paths: readonly PathMatch[];
@@ -136,7 +130,14 @@ function expressionPaths(
   { isGuarded, isExposed }: Pick<Standing, "isGuarded" | "isExposed">,
 ): ChosenPaths | null {
   const found = pathExpression(value, isCaseless);
-  if (found === null) return isGuarded ? { paths: [], lost: "its expression" } : null;
+  if (found === null) {
+    if (!isGuarded) return null;
+    const wider = widerExpression(value, isCaseless) ?? [];
+    return {
+      paths: wider.map((source) => regexPath(within(region, source))),
+      lost: "its expression",
+    };
+  }
   const { plain, over } = found;
   const whole = (source: string) => regexPath(within(region, source));
   if (!isGuarded && !isExposed) return { paths: [whole(plain)], lost: null };

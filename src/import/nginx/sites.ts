@@ -38,7 +38,7 @@ export async function sitesOf(
   context: NginxContext,
 ): Promise<readonly Site[]> {
   const locations = locationsOf(server);
-  const options = { ...own, named: locations.named };
+  const options = { ...own, named: locations.named, report: context.output.report };
   const whole = readServerContent(server, options);
   const { lost, methods } = whole;
   const maker = new SiteMaker(server, { locations, options, context, lost, methods });

@@ -57,7 +57,7 @@ test("a named location behind try_files keeps its own protections", async () => 
 
 test("a text behind an unknown condition is closed", async () => {
   const { route } = await site(
-    "if ($http_x != y) { return 403; } location / { return 200 secret; }",
+    "if ($arg_x != y) { return 403; } location / { return 200 secret; }",
   );
   expect(isClosed(route("a.test"))).toBe(true);
 });

@@ -222,8 +222,13 @@ describe("locations", () => {
   test("an expression without an equivalent closes only what it may protect", async () => {
     const proxy = "proxy_pass http://10.0.0.1;";
     const guarded = await site(`location / { ${proxy} } location ~ (?<!x)y { deny all; ${proxy} }`);
-    // It matches every path.
-    expect(guarded.routes.some((one) => isClosed(one) && one.paths === undefined)).toBe(true);
+    expect(guarded.routes.map((one) => [isClosed(one), one.paths?.[0].value])).toEqual([
+      [true, "y"],
+      [false, undefined],
+    ]);
+    // Nothing is known of the paths that it matches.
+    const wide = await site(`location / { ${proxy} } location ~ (?R)y { deny all; ${proxy} }`);
+    expect(wide.routes.some((one) => isClosed(one) && one.paths === undefined)).toBe(true);
     const open = await site(`location / { ${proxy} } location ~ (?<!x)y { ${proxy} }`);
     expect(open.routes.map(isClosed)).toEqual([false]);
     expect(open.says).toContain("no route can match its paths");
