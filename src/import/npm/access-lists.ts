@@ -118,23 +118,26 @@ export function addAccess(
   if (list.isUnknown) output.loseProtection({ scope: common.scope, what: label });
   const denyAction = isEither && users.length > 0 ? "challenge" : "deny";
   const allowAction = isEither ? "allow" : list.asksInVain ? "deny" : "continue";
-  // Every list ends with `deny all`, also one without networks.
-  output.plugin({
-    ...common,
-    name: "access-policy",
-    key: `${routeId} networks`,
-    what: `networks of ${label} for ${of}`,
-    config: {
-      rules: [
-        ...(isStrict ? [resembling] : []),
-        ...rules.map(({ address, isAllowed }) => ({
-          when: address === "all" ? {} : { cidr: [address] },
-          action: isAllowed ? allowAction : denyAction,
-        })),
-      ],
-      default: denyAction,
-    },
-  });
+  // A list of passwords alone asks for them; every other one ends with `deny all`.
+  const isPasswordOnly = rules.length === 0 && users.length > 0 && !list.asksInVain;
+  if (isPasswordOnly && isStrict) denyResembling(output, { routeId, of, isStrict });
+  if (!isPasswordOnly)
+    output.plugin({
+      ...common,
+      name: "access-policy",
+      key: `${routeId} networks`,
+      what: `networks of ${label} for ${of}`,
+      config: {
+        rules: [
+          ...(isStrict ? [resembling] : []),
+          ...rules.map(({ address, isAllowed }) => ({
+            when: address === "all" ? {} : { cidr: [address] },
+            action: isAllowed ? allowAction : denyAction,
+          })),
+        ],
+        default: denyAction,
+      },
+    });
   if (users.length > 0)
     output.plugin({
       ...common,

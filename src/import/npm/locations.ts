@@ -12,6 +12,8 @@ export interface Forward {
   readonly path: string;
   /** Whether the path takes the place of the one that the location matched. */
   readonly replaces: boolean;
+  /** As an address for proxy_pass. */
+  readonly target: string;
 }
 
 export interface Location {
@@ -66,13 +68,14 @@ function matchOf(path: string): Pick<Location, "path" | "modifier" | "value"> {
 /** Of a host or a location. */
 export function forwardOf(source: Members): Forward {
   const [address = "", ...segments] = (source.text("forward_host") ?? "").split("/");
-  return {
-    scheme: source.text("forward_scheme") === "https" ? "https" : "http",
-    host: withoutBrackets(address),
-    port: source.number("forward_port"),
-    path: pathOf(segments.join("/")),
-    replaces: segments.length > 0,
-  };
+  const scheme = source.text("forward_scheme") === "https" ? "https" : "http";
+  const host = withoutBrackets(address);
+  const port = source.number("forward_port");
+  const rest = segments.join("/");
+  const replaces = segments.length > 0;
+  const authority = `${host.includes(":") ? `[${host}]` : host}${port === null ? "" : `:${port}`}`;
+  const target = `${scheme}://${authority}${replaces ? `/${rest}` : ""}`;
+  return { scheme, host, port, path: pathOf(rest), replaces, target };
 }
 
 /** Of `proxy_pass http://app:8080/path`. */
@@ -87,6 +90,7 @@ function targetOf(address: string | null): Forward | null {
     port: port === undefined ? (isSecure ? 443 : 80) : Number(port),
     path: pathOf((path ?? "").slice(1)),
     replaces: path !== undefined,
+    target: address ?? "",
   };
 }
 

@@ -28,17 +28,55 @@ import {
   readOwnLocation,
   routeMatchOf,
 } from "./locations.ts";
+import { kindOf } from "../nginx/directives.ts";
+import { noFiles } from "../nginx/dump.ts";
+import type { Directive } from "../nginx/tree.ts";
+import { readUpstreams } from "../nginx/upstreams.ts";
+import { addByNginx, type NginxHosts, readCustom } from "./nginx-host.ts";
+import { isHarmless } from "./nginx-lines.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 import { storedNameOf } from "../../model/host-name.ts";
 
-export function addProxyHosts(context: NpmContext): void {
+export async function addProxyHosts(context: NpmContext): Promise<void> {
+  const hosts = nginxHosts(context);
+  const isCustom = [...hosts.http, ...hosts.server].some((one) => !isHarmlessHere(one));
   for (const members of rowsOf("proxy_host", context)) {
     const domains = [...new Set(members.texts("domain_names").map(storedNameOf))];
     members.setLabel(`proxy host "${domains.join(", ")}"`);
-    new HostImport(members, domains, context).add();
+    const host = new HostImport(members, domains, context);
+    if ((isCustom || host.needsNginx) && (await host.addByNginx(hosts))) continue;
+    host.add(isCustom);
   }
 }
+
+/** Custom files apply to all hosts. */
+function nginxHosts(context: NpmContext): NginxHosts {
+  const { output } = context;
+  const { http, server } = readCustom(context);
+  return {
+    http,
+    server,
+    context: {
+      output,
+      files: noFiles,
+      upstreams: readUpstreams(http, output.report),
+      services: new Map(),
+      listeners: new Map(),
+      users: new Map(),
+      certificates: new Set(),
+    },
+  };
+}
+
+/** A directive of a custom file that changes nothing about who is served. */
+export const isHarmlessHere = (one: Directive): boolean =>
+  isHarmless(one) ||
+  kindOf(one.name) === "harmless" ||
+  kindOf(one.name) === "elsewhere" ||
+  DEFINITIONS.has(one.name);
+
+const DEFINITIONS = new Set(["upstream", "map", "limit_req_zone", "limit_conn_zone"]);
 
 /** What a route of the host needs. */
 interface Part {
@@ -89,13 +127,74 @@ class HostImport {
     this.#websocket = isSet(members, "allow_websocket_upgrade");
   }
 
-  add(): void {
+  /** Whether a directive of its users has no equivalent in fields. */
+  get needsNginx(): boolean {
+    return this.#advanced.mayDeny || this.#locations().some(({ advanced }) => advanced.mayDeny);
+  }
+
+  /** In the order in which nginx reads them. */
+  #locations(): readonly Location[] {
     const members = this.#members;
-    // In the order in which nginx reads them.
-    const found = [
+    return [
       ...this.#advanced.locations.map((own) => readOwnLocation(own, members)),
       ...members.objects("locations").map((source) => readLocation(source, members)),
     ];
+  }
+
+  /** As nginx reads it, with all of its directives; false: they cannot be read, and nothing is added. */
+  async addByNginx(hosts: NginxHosts): Promise<boolean> {
+    const members = this.#members;
+    const context = this.#context;
+    const { output, accessLists } = context;
+    const forward = forwardOf(members);
+    const list = accessLists.get(this.#accessList) ?? null;
+    const { certificate, wantsRedirect, wantsHsts, isSecured, hasSubdomains } = this.#security;
+    const sources = members.objects("locations");
+    const read = sources.map((source) => readLocation(source, members));
+    const hsts = `max-age=63072000${hasSubdomains ? "; includeSubDomains; preload" : ""}`;
+    const routes = await addByNginx(
+      {
+        label: members.label,
+        key: `${idOf(members)} ${members.path}`,
+        domains: this.#domains,
+        isOn: this.#isOn,
+        target: forward.target,
+        hasCertificate: certificate !== null,
+        redirectsToHttps: this.#redirect(members.label, 301).https_redirect !== false,
+        hsts: wantsRedirect && wantsHsts && isSecured ? hsts : null,
+        isWebsocket: this.#websocket,
+        accessList: list,
+        advanced: members.text("advanced_config") ?? "",
+        locations: read.map(({ path, forward: own }, at) => ({
+          path,
+          target: own?.target ?? "",
+          advanced: sources[at]?.text("advanced_config") ?? "",
+        })),
+      },
+      hosts,
+      context,
+    );
+    if (routes === null) return false;
+    output.report.imported(members.label, "became routes, as nginx reads its directives");
+    const isUnknown = [members, ...sources].some((one) => one.hasUnknown());
+    for (const { id, label, fields } of routes) {
+      Object.assign(fields, { enabled: this.#isOn, ...timesOf(members) });
+      const lose = (what: string) => output.loseProtection({ scope: { route_id: id }, what });
+      if (isUnknown) lose(`an unknown setting of ${members.label}`);
+      if (list?.isUnknown === true) lose(list.label);
+      if (list === null && this.#accessList > 0) lose(`access list of ${members.label}`);
+      const isForwarded = (fields["service_id"] ?? null) !== null;
+      const { blocksExploits, isCached } = this.#extras;
+      const extras = { blocksExploits, isCached: isCached && isForwarded };
+      addExtras(extras, { routeId: id, of: label }, context);
+    }
+    return true;
+  }
+
+  /** `isClosed`: files of nginx beside the database may deny access. */
+  add(isClosed: boolean): void {
+    const members = this.#members;
+    const found = this.#locations();
     const forward = forwardOf(members);
     const ownMain = found.find(isMain) ?? null;
     const locations = found.filter((location) => !isMain(location));
@@ -112,6 +211,12 @@ class HostImport {
       );
     reportIgnored(this.#advanced, members.label, this.#context);
     this.#close({ mainId, ids, ownMain, locations });
+    if (isClosed)
+      for (const route_id of [mainId, ...ids])
+        this.#context.output.loseProtection({
+          scope: { route_id },
+          what: "a custom file of nginx",
+        });
   }
 
   /** Directives of a host also apply to its locations. */

@@ -42,7 +42,13 @@ async function made(...statements: readonly string[]) {
   const routes = document.routes as readonly Anything[];
   const of = (host: string) => routes.filter(({ hosts }) => hosts?.includes(host));
   const isClosed = ({ maintenance }: Anything) => maintenance !== undefined;
-  return { report, of, closed: (host: string) => of(host).map(isClosed), document };
+  const pluginsOf = ({ id }: Anything): Anything =>
+    Object.fromEntries(
+      document.plugins
+        .filter(({ route_id: route }: Anything) => route === id)
+        .map(({ name, config }: Anything) => [name, config]),
+    );
+  return { report, of, closed: (host: string) => of(host).map(isClosed), document, pluginsOf };
 }
 
 const location = (advanced: string, path = "/x") =>
@@ -103,7 +109,14 @@ describe("a host that the gateway cannot import", () => {
 
   test.each([
     ["with a list", broken("proxy_host", 2, "family.test"), true],
-    ["with lines that may deny access", broken("proxy_host", 3, "guarded.test"), true],
+    [
+      "with lines that may deny access",
+      broken("proxy_host", 3, "guarded.test").replace(
+        "SET",
+        "SET advanced_config = 'auth_jwt x;',",
+      ),
+      true,
+    ],
     ["that is gone", broken("dead_host", 1, "gone.test"), true],
     ["that is open", broken("proxy_host", 1, "photos.test"), false],
     ["that is off", broken("proxy_host", 6, "off.test"), false],
@@ -119,9 +132,13 @@ test("a location with an invalid path closes its host", async () => {
 });
 
 test("a protected path matches every path that begins with it", async () => {
-  const { of, closed } = await made(location("deny all;", "/caf\u00e9/(x)"));
-  expect(closed("photos.test")).toEqual([false, true]);
-  expect(of("photos.test")[1].paths).toEqual([{ type: "regex", value: "^/caf%C3%A9/\\(x\\)" }]);
+  const { of, closed, pluginsOf } = await made(location("deny all;", "/caf\u00e9/(x)"));
+  expect(closed("photos.test")).toEqual([false, false]);
+  const [denied] = of("photos.test");
+  expect(denied.paths).toEqual([{ type: "regex", value: "^/caf%C3%A9/\\(x\\)" }]);
+  expect(pluginsOf(denied)).toMatchObject({
+    "access-policy": { rules: [{ when: {}, action: "deny" }] },
+  });
 });
 
 describe("directives of nginx", () => {
@@ -220,8 +237,10 @@ describe("locations are judged by what they do", () => {
   });
 
   test("an unknown directive in one closes only that one", async () => {
-    const text = "location /admin { auth_request /auth; proxy_pass http://a; }";
-    expect((await made(advanced(text))).closed("photos.test")).toEqual([false, true, false]);
+    const text = "location /admin { auth_jwt x; proxy_pass http://a; }";
+    const { of, closed } = await made(advanced(text));
+    expect(closed("photos.test")).toEqual([true, false, false]);
+    expect(of("photos.test")[0].paths[0].value).toBe("/admin");
   });
 
   test("the location / takes the place of the host's target", async () => {
@@ -233,7 +252,16 @@ describe("locations are judged by what they do", () => {
 
 describe("applications", () => {
   test("hold what their host has, and a closed host is in maintenance", async () => {
-    const { document } = await made();
+    const { document, of, closed, pluginsOf } = await made();
+    // Its directives need more than the fields of an application.
+    expect(closed("guarded.test")).toEqual([false]);
+    expect(pluginsOf(of("guarded.test")[0])).toHaveProperty("forward-auth");
+    const unknown = await made(
+      "UPDATE proxy_host SET advanced_config = 'auth_jwt x;' WHERE id = 3",
+    );
+    expect(unknown.document.applications).toContainEqual(
+      expect.objectContaining({ name: "guarded.test", maintenance: true }),
+    );
     const names = document.applications.map(({ name, maintenance, enabled }: Anything) => [
       name,
       maintenance ?? false,
@@ -242,7 +270,6 @@ describe("applications", () => {
     expect(names).toEqual([
       ["photos.test", false, true],
       ["family.test", false, true],
-      ["guarded.test", true, true],
       ["lan.test", false, true],
       ["off.test", false, false],
     ]);
@@ -272,7 +299,7 @@ describe("applications", () => {
       expect(document.applications[0].https).toMatchObject({ mode: "off" });
       expect(JSON.stringify(report)).toContain("does not cover all of its names");
     } else {
-      expect(document.applications).toHaveLength(4);
+      expect(document.applications).toHaveLength(3);
       expect(report.map(({ what }) => what)).toContain('proxy host "~photos"');
     }
   });
@@ -413,4 +440,134 @@ test("targets get X-Forwarded-Scheme, as from Nginx Proxy Manager, and what only
       )?.config.request.headers.set["X-Forwarded-Scheme"],
   );
   expect(schemes).toEqual(["${request.scheme}", undefined]);
+});
+
+describe("directives that need more than fields go through the importer of nginx", () => {
+  const advanced = (text: string) =>
+    `UPDATE proxy_host SET advanced_config = '${text.replaceAll("'", "''")}' WHERE id = 1`;
+
+  test.each<[string, string, Anything]>([
+    ["allow 10.0.0.0/8; deny all;", "access-policy", { default: "continue" }],
+    ["auth_request /auth;", "forward-auth", {}],
+    ["limit_except GET { deny all; }", "access-policy", {}],
+  ])("%s becomes the plugin %s of all its routes", async (text, plugin, config) => {
+    const { of, closed, pluginsOf } = await made(advanced(text));
+    expect(closed("photos.test")).not.toContain(true);
+    for (const route of of("photos.test"))
+      if (text.startsWith("limit") === false)
+        expect(pluginsOf(route)).toMatchObject({ [plugin]: config });
+  });
+
+  test("an access list applies to the locations of users, and goes before", async () => {
+    const { of, closed, pluginsOf } = await made(
+      advanced("location /x { rewrite ^/x/(.*) /$1 break; proxy_pass http://a:1; }"),
+      "UPDATE proxy_host SET access_list_id = 1 WHERE id = 1",
+    );
+    expect(closed("photos.test")).not.toContain(true);
+    for (const route of of("photos.test"))
+      expect(Object.keys(pluginsOf(route))).toEqual(
+        expect.arrayContaining(["basic-auth", "access-policy"]),
+      );
+  });
+
+  test("a host that is off stays off, and unknown settings close all of it", async () => {
+    const off = await made(
+      advanced("allow 10.0.0.0/8; deny all;"),
+      "UPDATE proxy_host SET enabled = 0 WHERE id = 1",
+    );
+    expect(off.of("photos.test").map(({ enabled }) => enabled)).not.toContain(true);
+    const unknown = await made(
+      advanced("allow 10.0.0.0/8; deny all;"),
+      "ALTER TABLE proxy_host ADD COLUMN client_certificates INTEGER DEFAULT 1",
+    );
+    expect(unknown.closed("photos.test")).not.toContain(false);
+  });
+
+  test("names go before wildcards", async () => {
+    const wildcard =
+      "INSERT INTO proxy_host SELECT 90, created_on, modified_on, 1, 0, '[\"*.test\"]', forward_host, forward_port, 0, 0, 0, 0, 0, 'location ~ /a { proxy_pass http://b:1; allow 10.0.0.0/8; deny all; }', '{}', 0, 0, 'http', 1, null, 0, 0 FROM proxy_host WHERE id = 1";
+    const { of } = await made(wildcard);
+    const highest = Math.max(...of("*.test").map(({ priority }) => priority ?? 0));
+    for (const host of ["photos.test", "family.test", "guarded.test"])
+      for (const { priority = 0 } of of(host)) expect(priority).toBeGreaterThan(highest);
+  });
+});
+
+describe("custom files", () => {
+  const withFiles = async (files: Readonly<Record<string, string>>) => {
+    const { document, report } = await convertWith("npm", npmDatabase(), undefined, (path) => {
+      const text = files[path.replace("/data/nginx/custom/", "")];
+      return text === undefined ? null : { text };
+    });
+    const routes = document.routes as readonly Anything[];
+    return { document, routes, says: JSON.stringify(report) };
+  };
+  const policies = (document: Anything, id: string) =>
+    document.plugins.filter(
+      ({ name, route_id: route }: Anything) => name === "access-policy" && route === id,
+    );
+
+  test("server_proxy.conf applies to all proxy hosts", async () => {
+    const { document, routes } = await withFiles({
+      "server_proxy.conf": "allow 10.0.0.0/8; deny all;",
+    });
+    for (const host of ["photos.test", "family.test", "lan.test"])
+      for (const { id, hosts } of routes)
+        if (hosts?.includes(host)) expect(policies(document, id)).not.toEqual([]);
+  });
+
+  test.each(["http_top.conf", "http.conf"])("%s applies, too", async (name) => {
+    const { document, routes } = await withFiles({ [name]: "deny 192.0.2.0/24;" });
+    const { id } = routes.find(({ hosts }) => hosts?.includes("photos.test")) ?? {};
+    expect(policies(document, id)).not.toEqual([]);
+  });
+
+  test("one without an equivalent closes them, and is named with its line", async () => {
+    const { routes, says } = await withFiles({ "server_proxy.conf": "# x\nauth_jwt x;" });
+    const { maintenance } = routes.find(({ hosts }) => hosts?.includes("photos.test")) ?? {};
+    expect(maintenance).toBeDefined();
+    expect(says).toContain("auth_jwt at custom/server_proxy.conf:2");
+  });
+
+  test("those of streams disable them", async () => {
+    const { document, says } = await withFiles({ "server_stream.conf": "deny all;" });
+    for (const stream of document.stream_routes) expect(stream.enabled).toBe(false);
+    expect(says).toContain("deny at custom/server_stream.conf:1");
+  });
+
+  test("harmless ones change nothing", async () => {
+    const { document } = await withFiles({
+      "server_proxy.conf": "client_max_body_size 1g; access_log off;",
+    });
+    expect(document.applications.length).toBeGreaterThan(2);
+  });
+
+  test("without the folder, the report says that they are missing", async () => {
+    const { report } = await convertWith("npm", npmDatabase());
+    expect(report.find(({ what }) => what === "custom files of nginx")?.level).toBe("changed");
+  });
+
+  test("directives of users name no files elsewhere", async () => {
+    const asked: string[] = [];
+    await convertWith(
+      "npm",
+      npmDatabase(
+        "UPDATE proxy_host SET advanced_config = 'include /data/../etc/passwd; include /data/nginx/x.conf;' WHERE id = 1",
+      ),
+      undefined,
+      (path) => {
+        asked.push(path);
+        return null;
+      },
+    );
+    expect(asked).toContain("/data/nginx/x.conf");
+    expect(asked.filter((path) => path.includes(".."))).toEqual([]);
+  });
+});
+
+test("a list of passwords without addresses asks for the password", async () => {
+  const { of, pluginsOf } = await made("DELETE FROM access_list_client WHERE access_list_id = 1");
+  const [family] = of("family.test");
+  expect(Object.keys(pluginsOf(family))).toContain("basic-auth");
+  expect(pluginsOf(family)).not.toHaveProperty("access-policy");
 });
