@@ -83,7 +83,10 @@ function mayMixUp({ path: open }: Placed, { path, content }: Placed, isLater: bo
   if (!isLater || open === null) return false;
   if (path === null) return true;
   // `/app` that redirects to `/app/` hides nothing below it.
-  const isRedirect = content.kind === "response" && content.name === "redirect";
+  const isRedirect =
+    content.kind === "response" &&
+    content.name === "redirect" &&
+    String(content.config["to"]).endsWith(`${path.value}/`);
   return path.kind === "prefix" && !isRedirect && open.value.startsWith(path.value);
 }
 

@@ -14,6 +14,8 @@ export interface AccessList {
   readonly asksInVain: boolean;
   /** Whether the list has conditions that the import does not support. */
   readonly isUnknown: boolean;
+  /** Whether the rules end with `deny all`: always before version 2.15, where a list of passwords alone let nobody in. */
+  readonly endsWithDenial: boolean;
   /** Whether the gateway forwards the password to targets. */
   readonly passesAuth: boolean;
 }
@@ -27,6 +29,9 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
   const isBeyond = context.tables.names.some(
     (name) => /^access_list_(?!auth$|client$)/.test(name) && context.tables.rows(name).length > 0,
   );
+  const isRecent = context.tables
+    .rows("proxy_host")
+    .some((row) => Object.hasOwn(row, "trust_forwarded_proto"));
   for (const members of rowsOf("access_list", context)) {
     const id = idOf(members);
     members.setLabel(`access list "${members.text("name") ?? id}"`);
@@ -43,6 +48,7 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
       users: [...last.values()],
       asksInVain: users.length === 0 && auths.has(id),
       rules,
+      endsWithDenial: rules.length > 0 || users.length === 0 || !isRecent,
       isEither: isSet(members, "satisfy_any"),
       passesAuth: isSet(members, "pass_auth"),
       isUnknown: isBeyond || own.some((row) => row.hasUnknown()),
@@ -118,10 +124,8 @@ export function addAccess(
   if (list.isUnknown) output.loseProtection({ scope: common.scope, what: label });
   const denyAction = isEither && users.length > 0 ? "challenge" : "deny";
   const allowAction = isEither ? "allow" : list.asksInVain ? "deny" : "continue";
-  // A list of passwords alone asks for them; every other one ends with `deny all`.
-  const isPasswordOnly = rules.length === 0 && users.length > 0 && !list.asksInVain;
-  if (isPasswordOnly && isStrict) denyResembling(output, { routeId, of, isStrict });
-  if (!isPasswordOnly)
+  if (!list.endsWithDenial && isStrict) denyResembling(output, { routeId, of, isStrict });
+  if (list.endsWithDenial)
     output.plugin({
       ...common,
       name: "access-policy",

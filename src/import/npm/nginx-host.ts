@@ -146,7 +146,7 @@ function serverOf(
     return {
       ...directive("location", ...path.trim().split(/\s+/)),
       place: placeOf(host.label),
-      block: [...forwardOf(host, target), ...inner],
+      block: [...inner, ...accessOf(host), ...forwardOf(host, target)],
     };
   });
   if (own === null || locations.some((one) => one === null)) return null;
@@ -167,7 +167,6 @@ function serverOf(
       ? []
       : [directive("add_header", "Strict-Transport-Security", host.hsts, "always")]),
     ...(host.redirectsToHttps ? [TO_HTTPS] : []),
-    ...accessOf(host),
     ...own,
     ...found,
     ...(hasMain
@@ -176,7 +175,7 @@ function serverOf(
           {
             ...directive("location", "/"),
             place: placeOf(host.label),
-            block: forwardOf(host, host.target),
+            block: [...accessOf(host), ...forwardOf(host, host.target)],
           },
         ]),
     ...custom,
@@ -203,11 +202,11 @@ function forwardOf(host: NginxHost, target: string): readonly Directive[] {
 
 const usersPath = ({ key }: NginxHost): string => `users of ${key}`;
 
-/** For the whole server: the template repeats it in each location, and locations of users inherit it here. */
+/** In each location that the template makes; those that users write have none. */
 function accessOf(host: NginxHost): readonly Directive[] {
   const { accessList } = host;
   if (accessList === null) return [];
-  const { users, rules, isEither, asksInVain } = accessList;
+  const { users, rules, isEither, asksInVain, endsWithDenial } = accessList;
   const asks = users.length > 0 || asksInVain;
   return [
     ...(asks
@@ -217,7 +216,7 @@ function accessOf(host: NginxHost): readonly Directive[] {
         ]
       : []),
     ...rules.map(({ address, isAllowed }) => directive(isAllowed ? "allow" : "deny", address)),
-    ...(rules.length > 0 || users.length === 0 ? [directive("deny", "all")] : []),
+    ...(endsWithDenial ? [directive("deny", "all")] : []),
     directive("satisfy", isEither ? "any" : "all"),
   ];
 }

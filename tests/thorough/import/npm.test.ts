@@ -458,16 +458,17 @@ describe("directives that need more than fields go through the importer of nginx
         expect(pluginsOf(route)).toMatchObject({ [plugin]: config });
   });
 
-  test("an access list applies to the locations of users, and goes before", async () => {
+  test("an access list applies where its template has it, and not in locations that users write", async () => {
     const { of, closed, pluginsOf } = await made(
       advanced("location /x { rewrite ^/x/(.*) /$1 break; proxy_pass http://a:1; }"),
       "UPDATE proxy_host SET access_list_id = 1 WHERE id = 1",
     );
     expect(closed("photos.test")).not.toContain(true);
-    for (const route of of("photos.test"))
-      expect(Object.keys(pluginsOf(route))).toEqual(
-        expect.arrayContaining(["basic-auth", "access-policy"]),
-      );
+    const lists = of("photos.test").map((route) => [
+      route.paths?.[0].value ?? "/",
+      "basic-auth" in pluginsOf(route),
+    ]);
+    expect(Object.fromEntries(lists)).toEqual({ "/x": false, "/api": true, "/": true });
   });
 
   test("a host that is off stays off, and unknown settings close all of it", async () => {
@@ -565,9 +566,23 @@ describe("custom files", () => {
   });
 });
 
-test("a list of passwords without addresses asks for the password", async () => {
-  const { of, pluginsOf } = await made("DELETE FROM access_list_client WHERE access_list_id = 1");
-  const [family] = of("family.test");
-  expect(Object.keys(pluginsOf(family))).toContain("basic-auth");
-  expect(pluginsOf(family)).not.toHaveProperty("access-policy");
+test("a list of passwords without addresses asks for the password since 2.15, and let nobody in before", async () => {
+  const only = "DELETE FROM access_list_client WHERE access_list_id = 1";
+  const all = "UPDATE access_list SET satisfy_any = 0 WHERE id = 1";
+  const recent = "ALTER TABLE proxy_host ADD COLUMN trust_forwarded_proto INTEGER DEFAULT 0";
+  for (const own of ["", "location /x { rewrite ^ /y break; proxy_pass http://a:1; }"]) {
+    const lines = `UPDATE proxy_host SET advanced_config = '${own}' WHERE id = 2`;
+    const since = await made(only, all, lines, recent);
+    for (const route of since.of("family.test").filter(({ paths }) => paths?.[0].value !== "/x")) {
+      expect(since.pluginsOf(route)).toHaveProperty("basic-auth");
+      expect(JSON.stringify(since.pluginsOf(route)["access-policy"] ?? "")).not.toContain(
+        '"when":{},',
+      );
+    }
+    const before = await made(only, all, lines);
+    for (const route of before.of("family.test").filter(({ paths }) => paths?.[0].value !== "/x"))
+      expect(JSON.stringify(before.pluginsOf(route)["access-policy"])).toMatch(
+        /"when":\{\},"action":"deny"|"default":"deny"/,
+      );
+  }
 });

@@ -110,3 +110,13 @@ describe("conditions on headers", () => {
     });
   });
 });
+
+test("a path that resembles one below a redirect elsewhere is denied, and below one with a slash it is not", async () => {
+  const below = "location /admin/ { proxy_pass http://127.0.0.1:82; }";
+  const policy = async (to: string) => {
+    const { pluginsOf } = await site(`${rest} ${below} location /admin { return 302 ${to}; }`);
+    return pluginsOf("a.test admin")["access-policy"];
+  };
+  expect(await policy("/x")).toMatchObject({ rules: [{ when: { ambiguous_path: true } }] });
+  expect(await policy("/admin/")).toBeUndefined();
+});
