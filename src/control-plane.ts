@@ -11,7 +11,7 @@ import type { RollupStore } from "./model/rollup.ts";
 import type { WorkerLifecycleEvent } from "./supervisor/worker-slot.ts";
 import type { TargetBoard } from "./shared-memory/target-board.ts";
 import type { ListenAddress } from "./net/destinations.ts";
-import type { Compiled } from "./snapshot/compile.ts";
+import type { Compiled } from "./snapshot/compile-context.ts";
 import type { PluginCatalogue } from "./snapshot/plugin-config.ts";
 import { RegexChecker } from "./snapshot/regex-thread.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./control/admin-network.ts";

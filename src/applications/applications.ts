@@ -29,7 +29,7 @@ import { objectOf } from "./parts.ts";
 import { reconcile, type ReconcileOptions, type Sign } from "./reconcile.ts";
 import { withSigning } from "./signing.ts";
 import { type ApplicationView, contentOf, createApplicationViewer, inputOf } from "./view.ts";
-import type { Fields } from "./wanted-parts.ts";
+import type { Fields } from "./planned-part.ts";
 
 export interface ApplicationsOptions {
   readonly changes: Changes;

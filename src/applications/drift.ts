@@ -4,7 +4,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { fieldChanges, masked } from "../control/audit-detail.ts";
 import { labelOf } from "../control/reference.ts";
 import { writableFields, objectOf, storedPart } from "./parts.ts";
-import type { Fields } from "./wanted-parts.ts";
+import type { Fields } from "./planned-part.ts";
 
 export interface Drift {
   /** `service`, `route`. */

@@ -7,7 +7,8 @@ import type { Draft } from "../control/draft.ts";
 import { labelOf } from "../control/reference.ts";
 import { PartIndex } from "./part-index.ts";
 import { type PluginPart, pluginParts } from "./plugin-parts.ts";
-import { localName, type Planned, selfSignedName, targetRole } from "./wanted-parts.ts";
+import { localName, selfSignedName, targetRole } from "./wanted-parts.ts";
+import type { Planned } from "./planned-part.ts";
 
 export interface FinderOptions {
   readonly draft: Draft;

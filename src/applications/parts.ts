@@ -8,7 +8,7 @@ import {
 } from "../model/application.ts";
 import { certificateFacts } from "../model/certificate.ts";
 import type { GatewayConfig, ResourceOf } from "../model/gateway-config.ts";
-import type { Fields } from "./wanted-parts.ts";
+import type { Fields } from "./planned-part.ts";
 
 export type StoredPart = ResourceOf[PartCollection];
 

@@ -1,6 +1,6 @@
 // The plugins of an application, one row each: which plugin, where it applies, and its settings; pure.
 import { PRIVATE_NETWORKS } from "../model/local-ca.ts";
-import type { Fields, Planned } from "./wanted-parts.ts";
+import type { Fields, Planned } from "./planned-part.ts";
 
 export interface PluginPart {
   readonly role: string;

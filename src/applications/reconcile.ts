@@ -15,7 +15,8 @@ import { deleteWithOwned } from "../control/removal.ts";
 import { PartFinder } from "./part-finder.ts";
 import { PartIndex } from "./part-index.ts";
 import { writableFields, type StoredPart, storedPart } from "./parts.ts";
-import { type Fields, type Planned, type WantedPart, wantedParts } from "./wanted-parts.ts";
+import { type WantedPart, wantedParts } from "./wanted-parts.ts";
+import type { Fields, Planned } from "./planned-part.ts";
 
 /** Roles of the certificates that the gateway signs itself, as each gateway determines anew. */
 export const signedRoles: readonly string[] = ["self_signed", "local"];

@@ -1,16 +1,10 @@
 // The objects that make up an application and what it says about each of them; pure, and fields that it says nothing about are free.
-import type {
-  ApplicationInput,
-  HttpsState,
-  PartCollection,
-  PartReference,
-} from "../model/application.ts";
+import type { Fields, Planned } from "./planned-part.ts";
+import type { PartCollection, PartReference } from "../model/application.ts";
 import { placeKey } from "../model/target.ts";
 import { isPublicName } from "./domains.ts";
 import { pluginParts } from "./plugin-parts.ts";
 import { parseUpstream } from "./upstream.ts";
-
-export type Fields = Record<string, unknown>;
 
 export interface WantedPart extends PartReference {
   /** Tells the parts of one application apart, whatever becomes of them. */
@@ -20,12 +14,6 @@ export interface WantedPart extends PartReference {
   /** What the application says about it. */
   readonly fields: Fields;
 }
-
-export type Planned = ApplicationInput & {
-  readonly https_state: HttpsState;
-  /** Absent: people change it. */
-  readonly managed_by?: string;
-};
 
 /** The id of the object that has a role, or is to have it. */
 export type IdOf = (role: string, collection: PartCollection) => string;

@@ -1,7 +1,7 @@
 // The flags that name the server of shared counters; opens no connection.
 import { createSecureContext } from "node:tls";
 import type { Log } from "../log.ts";
-import type { CountersAddress } from "../shared-counters/connection.ts";
+import type { CountersAddress } from "../shared-counters/address.ts";
 import type { Flag, Flags } from "./flags.ts";
 import { textOf } from "./fleet-flags.ts";
 import { UsageError } from "./usage-error.ts";

@@ -18,7 +18,7 @@ import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
-import type { Compiled } from "../snapshot/compile.ts";
+import type { Compiled } from "../snapshot/compile-context.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import {
   emptyConfiguration,

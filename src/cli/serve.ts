@@ -12,7 +12,7 @@ import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
 import { counterFlags, decodeCounters } from "./counter-flags.ts";
-import type { CountersAddress } from "../shared-counters/connection.ts";
+import type { CountersAddress } from "../shared-counters/address.ts";
 import { decodeFirstAdmin, firstAdminFlags, type FirstAdminOptions } from "./first-admin.ts";
 import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";

@@ -9,7 +9,7 @@ import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
 import type { StagedChange } from "../store/staged-change.ts";
-import type { Compiled, CompileContext } from "../snapshot/compile.ts";
+import type { Compiled, CompileContext } from "../snapshot/compile-context.ts";
 import type { RegexChecker } from "../snapshot/regex-thread.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { Draft } from "./draft.ts";

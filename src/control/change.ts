@@ -7,12 +7,8 @@ import { Pace } from "../pace.ts";
 import { ApiError, StorageError, unavailable } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TextCheck } from "../model/object-rules.ts";
-import {
-  type Compiled,
-  type CompileResult,
-  compileSteps,
-  warningsOf,
-} from "../snapshot/compile.ts";
+import { type CompileResult, compileSteps, warningsOf } from "../snapshot/compile.ts";
+import type { Compiled } from "../snapshot/compile-context.ts";
 import { RegexChecker } from "../snapshot/regex-thread.ts";
 import { unboundText } from "../model/unbound-port.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
@@ -31,7 +27,7 @@ import { applyDraftRules } from "./draft-rules.ts";
 import { Draft } from "./draft.ts";
 import type { AdminNetworks } from "./admin-network.ts";
 import { type Actor, roleOf } from "./principal.ts";
-import { rekeyed, renewed, rollOut } from "./key-rotation.ts";
+import { rekeyed, renewed, rollOut } from "./rekeyed.ts";
 import { refusalOf } from "./reference.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
 import { Turns } from "./turns.ts";

@@ -14,7 +14,7 @@ import {
   type SingletonOf,
 } from "../model/gateway-config.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
-import type { IndexOf } from "../model/packed-rows.ts";
+import type { IndexOf } from "../model/rows.ts";
 import type { Stamp } from "./stamp.ts";
 
 interface Writable<T> {

@@ -1,5 +1,5 @@
 // The last events in memory, so that reconnecting clients receive missed ones; knows no reader.
-import type { EventKind } from "./events.ts";
+import type { EventKind } from "./event-kinds.ts";
 
 export interface RingEvent {
   /** 1, 2, 3 and so on, over all kinds. */

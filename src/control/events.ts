@@ -1,10 +1,11 @@
 // Distributes events of the gateway to subscribers according to their role; knows no HTTP and no source of events.
+import { eventKinds, type EventKind } from "./event-kinds.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { NodeTransition } from "./fleet-view.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
-import type { OverloadEvent } from "./pressure.ts";
+import type { PressureEvent } from "../supervisor/pressure-watch.ts";
 import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
@@ -19,6 +20,12 @@ export interface CertificateEvent {
   readonly not_after: string | null;
 }
 
+/** A shortage began or is over. */
+export type OverloadEvent = PressureEvent & {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+};
+
 /** A step of an order of a certificate. */
 export interface AcmeEvent {
   readonly at: string;
@@ -30,23 +37,6 @@ export interface AcmeEvent {
   readonly last_error: string | null;
   readonly next_attempt_at: string | null;
 }
-
-/** Every kind of event and the minimum role of its readers. */
-export const eventKinds = {
-  config: "viewer",
-  audit: "admin",
-  health: "viewer",
-  certificate: "viewer",
-  acme: "viewer",
-  listener: "viewer",
-  worker: "viewer",
-  overload: "viewer",
-  node: "viewer",
-} as const satisfies Readonly<Record<string, Role>>;
-
-export type EventKind = keyof typeof eventKinds;
-
-export const eventKindNames = Object.keys(eventKinds) as EventKind[];
 
 /** Payloads by kind. Kinds without a payload have no source yet. */
 export interface EventPayloads {

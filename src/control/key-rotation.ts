@@ -1,18 +1,12 @@
 // Replaces the secret key while the gateway runs, or offline: everything sealed, and what is derived from it; knows no file.
-import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError } from "../model/error.ts";
-import { type ConfigChange, type GatewayConfig, mapCollections } from "../model/gateway-config.ts";
-import type { Snapshot } from "../snapshot/snapshot.ts";
 import { StoreError } from "../store/error.ts";
 import type { StoredKey } from "../store/sealed-texts.ts";
-import type { ChangesOptions } from "./change-contract.ts";
-import { Draft } from "./draft.ts";
 import type { AuditLog } from "./audit.ts";
 import type { Changes } from "./change.ts";
 import type { FleetView, Reach } from "./fleet-view.ts";
 import type { Actor } from "./principal.ts";
 import type { SecretKeyFile } from "./sealing.ts";
-import type { Stamp } from "./stamp.ts";
 
 export interface KeyRotationOptions {
   readonly control: {
@@ -108,51 +102,5 @@ function compact(store: KeyRotationOptions["store"]): string | null {
     return null;
   } catch (error) {
     return `free parts of the database file still hold values encrypted with the former key, because it could not be compacted: ${(error as Error).message}`;
-  }
-}
-
-/** A configuration whose values are sealed under the present key. */
-export function renewed(
-  config: GatewayConfig,
-  box: Pick<SecretBox, "renew">,
-  stamp: Stamp,
-): GatewayConfig {
-  const renewedOne = (object: object): object | null => {
-    const text = JSON.stringify(object);
-    const next = text.includes("sealed:1:") ? box.renew(text) : text;
-    return next === text ? null : (JSON.parse(next) as object);
-  };
-  const collections = mapCollections((name) => ({
-    upserts: [...config[name].values()].flatMap((object) => renewedOne(object) ?? []),
-    removals: [],
-  }));
-  const singletons = { settings: renewedOne(config.settings), sso: renewedOne(config.sso) };
-  // Of the same types as in the configuration.
-  const change = { ...collections, ...singletons } as unknown as ConfigChange;
-  return Draft.of(change, config, stamp).config;
-}
-
-/** The version whose parts depend on derived keys are other objects, so that workers create them again. */
-export function rekeyed(snapshot: Snapshot): Snapshot {
-  const services = [...snapshot.services].map(
-    ([id, plan]) => [id, plan.service.sticky.enabled ? { ...plan } : plan] as const,
-  );
-  return { ...snapshot, services: new Map(services) };
-}
-
-/** Whether all workers serve it, also with the revision that they serve; never rejects. `failure`: for the log. */
-export async function rollOut(
-  snapshot: Snapshot,
-  failure: string,
-  { rollout, log }: Pick<ChangesOptions, "rollout" | "log">,
-): Promise<boolean> {
-  try {
-    const [problem] = await rollout.prepare(snapshot);
-    if (problem !== undefined) throw new Error(problem.message);
-    await rollout.activate(snapshot.revision);
-    return true;
-  } catch (error) {
-    log.error(failure, { error });
-    return false;
   }
 }

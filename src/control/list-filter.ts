@@ -9,7 +9,7 @@ import {
   type ResourceOf,
 } from "../model/gateway-config.ts";
 import { findBy } from "../model/layered-map.ts";
-import type { IndexOf } from "../model/packed-rows.ts";
+import type { IndexOf } from "../model/rows.ts";
 import { filterName, idsAt } from "../model/resource.ts";
 import { findByKey } from "./key.ts";
 

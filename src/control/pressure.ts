@@ -2,12 +2,6 @@
 import type { PressureEvent } from "../supervisor/pressure-watch.ts";
 import type { EventHub } from "./events.ts";
 
-/** A shortage began or is over. */
-export type OverloadEvent = PressureEvent & {
-  /** RFC 3339, UTC. */
-  readonly at: string;
-};
-
 export class Pressure {
   readonly #events: EventHub;
   readonly #now: () => number;

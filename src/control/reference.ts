@@ -11,7 +11,7 @@ import {
   type SingletonName,
 } from "../model/gateway-config.ts";
 import { findBy } from "../model/layered-map.ts";
-import type { IndexOf } from "../model/packed-rows.ts";
+import type { IndexOf } from "../model/rows.ts";
 import { idsAt } from "../model/resource.ts";
 import { referencesOf } from "../model/secret-reference.ts";
 import type { Problem } from "../snapshot/problem.ts";

@@ -1,6 +1,7 @@
 // Compiles the stored configuration at the start; starts no worker.
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { type Compiled, compile } from "../snapshot/compile.ts";
+import { compile } from "../snapshot/compile.ts";
+import type { Compiled } from "../snapshot/compile-context.ts";
 import type { ChangesOptions } from "./change-contract.ts";
 import { Draft } from "./draft.ts";
 import { describeProblem } from "./reference.ts";

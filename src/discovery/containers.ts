@@ -1,11 +1,9 @@
 // Running containers as sites: which are one service, and whose labels they have; sends no request.
+import type { Discovered, ContainerContext } from "./container-context.ts";
 import type { Document } from "../control/body.ts";
-import type { SharedPorts } from "../import/traefik/entry-points.ts";
-import type { Discovery, LabelDialect } from "../model/discovery.ts";
-import type { TextCheck } from "../model/object-rules.ts";
+import type { LabelDialect } from "../model/discovery.ts";
 import type { Steps } from "../pace.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import type { Claims, Owner } from "./claims.ts";
+import type { Owner } from "./claims.ts";
 import { Definitions } from "./definitions.ts";
 import type { ListedContainer } from "./docker-client.ts";
 import {
@@ -20,32 +18,6 @@ import { exposedPorts, reachOf } from "./reach.ts";
 import { keyOfContainer } from "./renames.ts";
 import { inTraefiksOrder, type RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
-
-export interface Discovered {
-  readonly rules: Discovery["docker"];
-  readonly plugins: PluginCatalogue;
-  /** Host name of the machine; in a container, Docker sets it to the beginning of the container's id. */
-  readonly hostname: string;
-  /** Ids of containers that are about to stop. */
-  readonly stopping: ReadonlySet<string>;
-  /** Variables of a container by its id, where they are read. */
-  readonly environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  readonly sharedPorts: SharedPorts;
-  readonly regex: TextCheck;
-  /** The mark of its objects. */
-  readonly source: string;
-  readonly claims: Claims;
-  /** `10.0.0.2` and `10.0.0.2 80`: targets of what was served before anything was claimed. */
-  readonly served: ReadonlySet<string>;
-}
-
-export interface ContainerContext extends Discovered {
-  /** The container that the gateway itself runs in; undefined: none. */
-  readonly own: ListedContainer | undefined;
-  readonly nameOf: (container: ListedContainer) => string;
-  /** Fields of its targets. */
-  readonly stateOf: (container: ListedContainer) => Document;
-}
 
 interface Group {
   readonly owner: Owner;

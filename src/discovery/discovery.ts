@@ -1,24 +1,11 @@
 // The sources of this gateway: containers, and files of a directory.
+import type { SourceView } from "./source-view.ts";
 import type { Identity } from "../model/fields.ts";
 import { collectionNames, type GatewayConfig } from "../model/gateway-config.ts";
 import { Pace, type Steps } from "../pace.ts";
 import { DockerSource, type DockerOptions } from "./docker.ts";
 import { type ConfigFiles, FileSource } from "./files.ts";
-import { ManagedSource, type SiteState } from "./managed-source.ts";
-
-/** A source as the management API shows it. */
-export interface SourceView {
-  /** The mark of its objects: `docker`, `files`. */
-  readonly name: string;
-  readonly state: "off" | "connecting" | "connected" | "failed";
-  /** Why it failed, a sentence; null: it did not. */
-  readonly problem: string | null;
-  /** RFC 3339: when it last looked; null: never. */
-  readonly looked_at: string | null;
-  /** Containers, or files. */
-  readonly found: number;
-  readonly sites: readonly SiteState[];
-}
+import { ManagedSource } from "./managed-source.ts";
 
 export interface DiscoveryOptions extends Omit<DockerOptions, "owner"> {
   /** Name of this node of a fleet; null: there is none. */

@@ -12,7 +12,7 @@ import {
   DockerError,
   type ListedContainer,
 } from "./docker-client.ts";
-import type { SourceView } from "./discovery.ts";
+import type { SourceView } from "./source-view.ts";
 import type { Images, OfContainers } from "./images.ts";
 import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
 import type { Sighting } from "./renames.ts";

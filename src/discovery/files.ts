@@ -11,7 +11,7 @@ import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { collectionNames } from "../model/gateway-config.ts";
 import { Pace } from "../pace.ts";
-import type { SourceView } from "./discovery.ts";
+import type { SourceView } from "./source-view.ts";
 import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
 import type { Site } from "./site.ts";
 

@@ -3,7 +3,7 @@ import type { Document } from "../control/body.ts";
 import { isAllowed, mayHave, noCertificate } from "./foreign-labels.ts";
 import type { LabelledSite, ReadLabels } from "../import/compose/own-labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
-import type { ContainerContext } from "./containers.ts";
+import type { ContainerContext } from "./container-context.ts";
 import type { ListedContainer } from "./docker-client.ts";
 import type { Site } from "./site.ts";
 

@@ -1,7 +1,9 @@
 // A map of very many objects that is cheap to change by copy: rows that stay, and what was written since; knows no collection.
 import type { Identity } from "./fields.ts";
-import { type IndexOf, PackedRows } from "./packed-rows.ts";
-import { PlainRows, type Rows } from "./plain-rows.ts";
+import { PackedRows } from "./packed-rows.ts";
+import type { IndexOf } from "./rows.ts";
+import { PlainRows } from "./plain-rows.ts";
+import type { Rows } from "./rows.ts";
 
 /** What differs between two maps. */
 interface Difference<T> {

@@ -1,6 +1,7 @@
 // Rules about one listener that a schema cannot express; knows no other object.
 import type { Listener } from "./listener.ts";
-import { checkList, type FieldChecks, type ObjectRules, type Report } from "./object-rules.ts";
+import { checkList, type ObjectRules, type Report } from "./object-rules.ts";
+import type { FieldChecks } from "./object-rules.ts";
 
 export const listenerRules: ObjectRules<Listener> = (listener, checks, report) => {
   const problem = checks.listenAddress(listener.address);

@@ -1,9 +1,7 @@
 // Very many objects in a few megabytes: each is stored as text and decoded on every read; knows no collection.
+import type { IndexOf } from "./rows.ts";
 import type { Identity } from "./fields.ts";
-import type { Rows } from "./plain-rows.ts";
-
-/** What objects are found by, beside their ids; null: not by this. One function is one index. */
-export type IndexOf<T> = (object: T) => string | null;
+import type { Rows } from "./rows.ts";
 
 /** Rows lie in blocks of this size, so that adding one never moves the others. A larger row has a block of its own. */
 const BLOCK_BITS = 20;

@@ -1,20 +1,7 @@
 // Many objects as they are, found by id and by index; knows no collection and no change.
+import type { Rows } from "./rows.ts";
 import type { Identity } from "./fields.ts";
-import type { IndexOf } from "./packed-rows.ts";
-
-/** Objects that stay, in the order of their age: what a `LayeredMap` lays its changes over. */
-export interface Rows<T extends Identity> {
-  readonly size: number;
-  /** The latest time at which one of them was created or changed, in milliseconds since 1970. */
-  readonly latest: number;
-  at(row: number): T;
-  /** The row with this id; -1: there is none. */
-  rowOf(id: string): number;
-  /** Those of which the index says `value`, except the one with the id `except`, the youngest first; undefined: there is no such index. */
-  find(indexOf: IndexOf<T>, value: string, except: string | null): T[] | undefined;
-  /** Other objects in rows of the same kind. */
-  withRows(objects: Iterable<T>): Rows<T>;
-}
+import type { IndexOf } from "./rows.ts";
 
 /** The same object each time, so that what did not change is known by being the same. Indexes are made when they are first asked for. */
 export class PlainRows<T extends Identity> implements Rows<T> {

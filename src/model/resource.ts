@@ -2,7 +2,7 @@
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { type Identity, identity } from "./fields.ts";
 import type { ObjectRules } from "./object-rules.ts";
-import type { IndexOf } from "./packed-rows.ts";
+import type { IndexOf } from "./rows.ts";
 import type { Role } from "./user.ts";
 
 /** A column of the table beside the JSON document. */

@@ -1,20 +1,9 @@
 // One worker's connection to the server of shared counters: deadlines, and no waiting while it is away; knows no counter.
+import type { CountersAddress } from "./address.ts";
 import { RedisClient } from "bun";
 import type { Log } from "../log.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { whyNot } from "./diagnosis.ts";
-
-/** Where the counters are. */
-export interface CountersAddress {
-  /** `redis://user:password@host:port/0`, or `rediss://` for TLS. */
-  readonly url: string;
-  /** PEM; null: the CAs of the system, no client certificate. */
-  readonly ca: string | null;
-  readonly cert: string | null;
-  readonly key: string | null;
-  /** Milliseconds for a reply: Bun has no timeout for commands. */
-  readonly timeoutMs: number;
-}
 
 export interface ConnectionOptions {
   readonly address: CountersAddress;

@@ -1,7 +1,7 @@
 // Why a server of shared counters cannot be used, in words: Bun's client says only that the connection was closed.
 import { connect as connectPlain, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import type { CountersAddress } from "./connection.ts";
+import type { CountersAddress } from "./address.ts";
 
 /** Words for the starts of Redis' error replies. */
 const refusals: readonly (readonly [RegExp, string])[] = [

@@ -1,7 +1,8 @@
 // The shared counters of one worker: names of keys, limits, and what may happen once; knows no plugin.
 import { hkdfSync } from "node:crypto";
 import type { SharedCounters } from "../pdk/kit.ts";
-import { Connection, type ConnectionOptions, type CountersAddress } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import type { CountersAddress } from "./address.ts";
 import { readCounts, runLimitScript, wordsOf } from "./limit-script.ts";
 
 /** What a worker gets from the main thread. */

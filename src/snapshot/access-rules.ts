@@ -1,7 +1,7 @@
 // Rules about management access: an admin always remains, and secrets that are referred to exist.
 import { referencesOf, secretHolders } from "../model/secret-reference.ts";
 import type { User } from "../model/user.ts";
-import type { Candidate, ConfigDifference, RuleContext } from "./cross-rules.ts";
+import type { Candidate, ConfigDifference, RuleContext } from "./candidate.ts";
 import type { ProblemList } from "./problem.ts";
 
 export function checkAccess(candidate: Candidate, context: RuleContext, list: ProblemList): void {

@@ -1,6 +1,6 @@
 // Rules about applications: a domain belongs to one of them.
 import type { Application } from "../model/application.ts";
-import type { Candidate } from "./cross-rules.ts";
+import type { Candidate } from "./candidate.ts";
 import type { ProblemList } from "./problem.ts";
 
 export function checkApplications({ config, difference }: Candidate, list: ProblemList): void {

@@ -9,11 +9,11 @@ import {
 } from "../model/gateway-config.ts";
 import { findBy, LayeredMap } from "../model/layered-map.ts";
 import type { FieldChecks } from "../model/object-rules.ts";
-import type { IndexOf } from "../model/packed-rows.ts";
+import type { IndexOf } from "../model/rows.ts";
 import { idsAt } from "../model/resource.ts";
 import { suggestedName } from "../model/suggestion.ts";
 import type { Steps } from "../pace.ts";
-import type { Candidate } from "./cross-rules.ts";
+import type { Candidate } from "./candidate.ts";
 import type { ProblemList } from "./problem.ts";
 
 export function* checkCollections(

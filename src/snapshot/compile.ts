@@ -1,39 +1,18 @@
 // Compiles the configuration into a snapshot, or lists its problems; pure, and its cost follows the size of the change.
+import type { Compiled, CompileContext } from "./compile-context.ts";
 import { finish, type Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
 import type { Target } from "../model/target.ts";
-import type { ListenAddress } from "../net/destinations.ts";
 import { withProxyNetworks } from "../net/known-proxies.ts";
-import { checkSteps, type ConfigDifference, differenceOf } from "./cross-rules.ts";
-import type { FieldChecks } from "../model/object-rules.ts";
+import { checkSteps, differenceOf } from "./cross-rules.ts";
+import type { ConfigDifference } from "./candidate.ts";
 import type { Problem } from "./problem.ts";
-import { shadowSteps, type Shadows } from "./shadow.ts";
-import type { PluginCatalogue } from "./plugin-config.ts";
+import { shadowSteps } from "./shadow.ts";
 import { consumerSource } from "./consumer-plans.ts";
 import { planPlugins } from "./plugin-plans.ts";
 import { pairOf, planCertificates, planForAddresses } from "./certificate-plans.ts";
 import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./snapshot.ts";
-
-export interface CompileContext {
-  readonly revision: number;
-  /** Default certificate of https listeners. Pass the same object while it is unchanged. */
-  readonly tls: { readonly cert: string; readonly key: string };
-  /** Where the management API listens: targets and listeners must not use these addresses. */
-  readonly managementAddresses: readonly ListenAddress[];
-  readonly checks: FieldChecks;
-  /** All plugins that the gateway has. */
-  readonly plugins: PluginCatalogue;
-  /** Decrypts a stored value. */
-  readonly openSealed: (sealed: string) => string;
-}
-
-/** A valid configuration with its snapshot. Pass it as `previous` to compile the next one. */
-export interface Compiled {
-  readonly config: GatewayConfig;
-  readonly snapshot: Snapshot;
-  readonly shadows: Shadows;
-}
 
 export type CompileResult = Compiled | { readonly issues: readonly Problem[] };
 

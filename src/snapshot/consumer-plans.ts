@@ -2,8 +2,8 @@
 import type { Consumer } from "../model/consumer.ts";
 import type { Credential } from "../model/credential.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import type { CompileContext, Compiled } from "./compile.ts";
-import type { ConfigDifference } from "./cross-rules.ts";
+import type { CompileContext, Compiled } from "./compile-context.ts";
+import type { ConfigDifference } from "./candidate.ts";
 import { diffLarge } from "./diff.ts";
 import type {
   ConsumerPlan,

@@ -1,4 +1,5 @@
 // Rules between objects: protocols fit, sockets do not clash; checks what changed.
+import type { Candidate, RuleContext, ConfigDifference } from "./candidate.ts";
 import { checkDestinations } from "./destination-rules.ts";
 import { checkPermitted } from "./permitted-rules.ts";
 import type { Identity } from "../model/fields.ts";
@@ -6,39 +7,27 @@ import {
   type CollectionName,
   type GatewayConfig,
   largeFactsOf,
-  type LargeName,
   mapCollections,
-  type ResourceOf,
-  type SingletonName,
 } from "../model/gateway-config.ts";
-import { checkList, type FieldChecks, type Report } from "../model/object-rules.ts";
+import { checkList, type Report } from "../model/object-rules.ts";
+import type { FieldChecks } from "../model/object-rules.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Steps } from "../pace.ts";
 import { checkAccess } from "./access-rules.ts";
-import type { ListenAddress } from "../net/destinations.ts";
 import { overlaps } from "./address-overlap.ts";
 import { checkApplications } from "./application-rules.ts";
 import { checkCollections } from "./collection-rules.ts";
 import { diffLarge, diffMaps } from "./diff.ts";
 import { checkEngines } from "./engine-rules.ts";
-import type { PluginCatalogue } from "./plugin-config.ts";
 import { checkPlugins } from "./plugin-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
 import { checkRawRoutes } from "./raw-path-rules.ts";
 import { checkSharing } from "./shared-listeners.ts";
-import type { CollectionChange, LargeChange } from "./snapshot.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
 import { checkTargets } from "./target-rules.ts";
 import { isHttpProtocol } from "./upstream-protocol.ts";
-
-/** The difference of two configurations, by identity. */
-export type ConfigDifference = {
-  readonly [K in CollectionName]: K extends LargeName
-    ? LargeChange<ResourceOf[K]>
-    : CollectionChange<ResourceOf[K]>;
-} & Readonly<Record<SingletonName, boolean>>;
 
 export function differenceOf(before: GatewayConfig | null, after: GatewayConfig): ConfigDifference {
   const collections = mapCollections((name) => {
@@ -51,20 +40,6 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     settings: before?.settings !== after.settings,
     sso: before?.sso !== after.sso,
   };
-}
-
-/** A candidate, the previous configuration and the difference. */
-export interface Candidate {
-  readonly config: GatewayConfig;
-  readonly previous: GatewayConfig | null;
-  readonly difference: ConfigDifference;
-}
-
-export interface RuleContext {
-  readonly checks: FieldChecks;
-  readonly managementAddresses: readonly ListenAddress[];
-  readonly plugins: PluginCatalogue;
-  readonly openSealed: (sealed: string) => string;
 }
 
 /** All problems of the changed objects; empty when the candidate is valid. */

@@ -1,7 +1,7 @@
 // Rules about destinations that a configuration names as addresses; names are decided when they are resolved. Resolves nothing.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { destinationIn, destinationProblem, type DestinationRules } from "../net/destinations.ts";
-import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { Candidate, RuleContext } from "./candidate.ts";
 import type { ProblemList } from "./problem.ts";
 
 interface Rules {

@@ -5,7 +5,7 @@ import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Steps } from "../pace.ts";
-import type { Candidate } from "./cross-rules.ts";
+import type { Candidate } from "./candidate.ts";
 import { isReachable, servesGrpc } from "./engine-choice.ts";
 import type { ProblemList } from "./problem.ts";
 import { isGrpcProtocol } from "./upstream-protocol.ts";

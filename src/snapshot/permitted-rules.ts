@@ -4,7 +4,7 @@ import { shortList } from "../model/short-list.ts";
 import type { Steps } from "../pace.ts";
 import { textsOf } from "../pdk/fields.ts";
 import { destinationIn, destinationProblem } from "../net/destinations.ts";
-import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { Candidate, RuleContext } from "./candidate.ts";
 import { openSecret } from "./plugin-config.ts";
 import type { ProblemList } from "./problem.ts";
 

@@ -2,8 +2,8 @@
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { findReferences } from "../model/secret-reference.ts";
 import { type Plugin, scopeOf } from "../model/plugin.ts";
-import type { Compiled, CompileContext } from "./compile.ts";
-import type { ConfigDifference } from "./cross-rules.ts";
+import type { Compiled, CompileContext } from "./compile-context.ts";
+import type { ConfigDifference } from "./candidate.ts";
 import { openConfig } from "./plugin-config.ts";
 import type { PluginPlan, Snapshot } from "./snapshot.ts";
 

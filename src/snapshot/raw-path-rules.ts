@@ -6,7 +6,7 @@ import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import type { Steps } from "../pace.ts";
 import { textsOf } from "../pdk/fields.ts";
-import type { Candidate } from "./cross-rules.ts";
+import type { Candidate } from "./candidate.ts";
 import { isReachable, overlap } from "./engine-choice.ts";
 import { matchedPaths } from "./matched-paths.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";

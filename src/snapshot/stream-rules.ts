@@ -3,7 +3,7 @@ import type { Listener } from "../model/listener.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf, type StreamRoute } from "../model/stream-route.ts";
 import { overlaps } from "./address-overlap.ts";
-import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { Candidate, RuleContext } from "./candidate.ts";
 import type { Report } from "../model/object-rules.ts";
 import type { ProblemList } from "./problem.ts";
 

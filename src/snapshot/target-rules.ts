@@ -5,7 +5,7 @@ import type { Service } from "../model/service.ts";
 import type { Steps } from "../pace.ts";
 import { isSocketHost, placeKey, type Target } from "../model/target.ts";
 import { destinationProblem } from "../net/destinations.ts";
-import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { Candidate, RuleContext } from "./candidate.ts";
 import type { Report } from "../model/object-rules.ts";
 import type { ProblemList } from "./problem.ts";
 

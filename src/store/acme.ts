@@ -1,7 +1,7 @@
 // The state of ACME orders in its table, one document per certificate; knows no CA.
 import { eq, sql } from "drizzle-orm";
 import { acmeStates } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 export class AcmeStateTable {
   readonly #context: TableContext;

@@ -4,7 +4,7 @@ import type { NodeActivity } from "../model/fact.ts";
 import { AuditTable } from "./audit.ts";
 import { MetaRows } from "./meta-rows.ts";
 import { credentialUse, tokenUse } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 /** A node repeats only its last batch, until it knows that it was stored. */
 const REMEMBERED_BATCHES = 8;

@@ -11,7 +11,8 @@ import {
   type ResourceChange,
 } from "../model/gateway-config.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
-import { type IndexOf, PackedRows } from "../model/packed-rows.ts";
+import { PackedRows } from "../model/packed-rows.ts";
+import type { IndexOf } from "../model/rows.ts";
 import { PlainRows } from "../model/plain-rows.ts";
 import { decodeRecord } from "../model/records.ts";
 import { StoreError } from "./error.ts";

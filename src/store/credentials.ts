@@ -1,7 +1,7 @@
 // The last use of credentials in its table; knows nothing of what a credential is.
 import { inArray, sql } from "drizzle-orm";
 import { credentialUse } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 interface Use {
   readonly id: string;

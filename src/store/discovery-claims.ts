@@ -2,7 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Fact, StoredClaim } from "../model/fact.ts";
 import { discoveryClaims } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 type ClaimsFact = Extract<Fact, { kind: "discovery_claims" }>;
 

@@ -6,7 +6,7 @@ import { DiscoveryClaimTable } from "./discovery-claims.ts";
 import { HealthOverrideRow } from "./health-overrides.ts";
 import { LocalCaRow } from "./local-ca.ts";
 import { SessionTable } from "./sessions.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 import { TokenTable } from "./tokens.ts";
 import { TotpTable } from "./totp.ts";
 

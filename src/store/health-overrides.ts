@@ -1,7 +1,7 @@
 // Overrides of target health in a fleet, as one value in the table of metadata; knows no target.
 import type { StoredOverride } from "../model/fact.ts";
 import { MetaRows } from "./meta-rows.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 const KEY = "health_overrides";
 

@@ -1,7 +1,7 @@
 // The root of the local CA among the metadata; knows nothing of certificates.
 import type { StoredLocalCa } from "../model/fact.ts";
 import { MetaRows } from "./meta-rows.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 const KEY = "local_ca";
 

@@ -2,7 +2,7 @@
 import { asc, lte, or, sql } from "drizzle-orm";
 import type { LoginFailure } from "../model/fact.ts";
 import { loginFailures } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 /** The memory of the throttle holds as many addresses and accounts. */
 const MAX_ROWS = 20_000;

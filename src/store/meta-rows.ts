@@ -1,7 +1,7 @@
 // Single values of a node in the table of metadata; knows none of them.
 import { eq } from "drizzle-orm";
 import { meta } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 export class MetaRows {
   readonly #context: TableContext;

@@ -4,7 +4,7 @@ import type { ConfigChange } from "../model/gateway-config.ts";
 import { presentParts } from "../model/former-engines.ts";
 import { revisions } from "./schema.ts";
 import { unpack } from "./staged-change.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 import type { RevisionEntry } from "./tables.ts";
 
 export interface RevisionHead extends RevisionEntry {

@@ -8,7 +8,7 @@ import type {
   RollupStore,
 } from "../model/rollup.ts";
 import { trafficRollups } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 export class RollupTable implements RollupStore {
   readonly #context: TableContext;

@@ -2,7 +2,7 @@
 import { asc, inArray } from "drizzle-orm";
 import { MetaRows } from "./meta-rows.ts";
 import { sessions } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 /** A row as it is stored. */
 export type SessionRow = typeof sessions.$inferSelect & { readonly method: "password" | "sso" };

@@ -1,4 +1,5 @@
 // The configuration in SQLite: opened once, loaded once, written one change at a time; knows no data plane.
+import type { TableContext } from "./table-context.ts";
 import type { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -41,13 +42,6 @@ export interface StoredState {
   readonly revision: number;
   /** Generated once per data directory. */
   readonly instanceId: string;
-}
-
-/** Dependencies of tables outside of the configuration. */
-export interface TableContext {
-  readonly db: BunSQLiteDatabase;
-  /** Runs `write` all or nothing. */
-  transact(write: () => void): void;
 }
 
 /** Delay from a large commit to its checkpoint: time to activate the version and to respond to the client. */

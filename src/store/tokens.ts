@@ -1,7 +1,7 @@
 // The admin token and the last use of all tokens in their tables; knows nothing of access.
 import { inArray, sql } from "drizzle-orm";
 import { adminToken, tokenUse } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 type AdminTokenRow = Omit<typeof adminToken.$inferSelect, "id">;
 

@@ -1,7 +1,7 @@
 // Second factors in their table: at most one per user; knows nothing of codes or sign-ins.
 import { eq } from "drizzle-orm";
 import { totp } from "./schema.ts";
-import type { TableContext } from "./store.ts";
+import type { TableContext } from "./table-context.ts";
 
 /** A row as it is stored. */
 export type TotpRow = typeof totp.$inferSelect;

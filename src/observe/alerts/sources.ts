@@ -4,9 +4,9 @@ import type {
   CertificateEvent,
   EventPayloads,
   NodeEvent,
+  OverloadEvent,
   WorkerEvent,
 } from "../../control/events.ts";
-import type { OverloadEvent } from "../../control/pressure.ts";
 import type { HealthEvent } from "../../control/health/health-watch.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Signal } from "./notice.ts";

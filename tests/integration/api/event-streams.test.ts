@@ -1,7 +1,8 @@
 // Event streams over real sockets, with every kind of caller: disconnects, comments, slow readers, limits.
 import { afterEach, describe, expect, test } from "bun:test";
 import { EventStreams, type EventStreamsOptions } from "../../../src/api/event-stream.ts";
-import { EventHub, eventKindNames } from "../../../src/control/events.ts";
+import { EventHub } from "../../../src/control/events.ts";
+import { eventKindNames } from "../../../src/control/event-kinds.ts";
 import type { Principal, Role } from "../../../src/control/principal.ts";
 import type { AuditEntry } from "../../../src/model/audit-entry.ts";
 import type { ApiError } from "../../../src/model/error.ts";

@@ -1,7 +1,7 @@
 // The parts of an application in a draft: what a change writes, which edits of users it keeps, and what keeps its id.
 import { describe, expect, test } from "bun:test";
 import { reconcile, type ReconcileOptions } from "../../../src/applications/reconcile.ts";
-import type { Planned } from "../../../src/applications/wanted-parts.ts";
+import type { Planned } from "../../../src/applications/planned-part.ts";
 import { Draft } from "../../../src/control/draft.ts";
 import { applicationInput, type ApplicationPart } from "../../../src/model/application.ts";
 import { decode } from "../../../src/model/decode.ts";

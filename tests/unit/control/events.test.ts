@@ -3,12 +3,11 @@ import { describe, expect, test } from "bun:test";
 import type { ConfigEvent } from "../../../src/control/config-event.ts";
 import {
   EventHub,
-  type EventKind,
-  eventKindNames,
   type StreamEvent,
   type SubscribeOptions,
   type Subscription,
 } from "../../../src/control/events.ts";
+import { type EventKind, eventKindNames } from "../../../src/control/event-kinds.ts";
 import type { AuditEntry } from "../../../src/model/audit-entry.ts";
 
 const config = (revision: number): ConfigEvent => ({

@@ -29,7 +29,8 @@ import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
 import { type Target, targetInput } from "../../../src/model/target.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
-import { type Compiled, compile } from "../../../src/snapshot/compile.ts";
+import { compile } from "../../../src/snapshot/compile.ts";
+import type { Compiled } from "../../../src/snapshot/compile-context.ts";
 import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
 
 export const at = "2026-01-01T00:00:00.000Z";

@@ -5,7 +5,7 @@ import { TargetBoardRows } from "../../../src/control/health/target-board-rows.t
 import { SeriesRows } from "../../../src/observe/metrics/series-rows.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
-import type { Compiled } from "../../../src/snapshot/compile.ts";
+import type { Compiled } from "../../../src/snapshot/compile-context.ts";
 import { ObservedRollout, type Rollout } from "../../../src/snapshot/rollout.ts";
 import { seedOfRun } from "../../support/random.ts";
 import { compiled, configOf, listener, route, service, target } from "./fixture.ts";

@@ -1,6 +1,6 @@
 // Worker events, as subscribers get them.
 import { expect, test } from "bun:test";
-import { eventKindNames } from "../../../src/control/events.ts";
+import { eventKindNames } from "../../../src/control/event-kinds.ts";
 import type { Role } from "../../../src/control/principal.ts";
 import { at, controlPlane } from "./fixture.ts";
 

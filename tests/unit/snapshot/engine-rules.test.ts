@@ -5,7 +5,8 @@ import type { Plugin } from "../../../src/model/plugin.ts";
 import { definePlugin, httpScopes } from "../../../src/pdk/definition.ts";
 import * as fields from "../../../src/pdk/fields.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
-import { compile, type Compiled } from "../../../src/snapshot/compile.ts";
+import { compile } from "../../../src/snapshot/compile.ts";
+import type { Compiled } from "../../../src/snapshot/compile-context.ts";
 import { at, configOf, context, listener, route, service } from "../control/fixture.ts";
 
 const grpcWeb = definePlugin({

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import type { Plugin } from "../../../src/model/plugin.ts";
-import { compile, type Compiled } from "../../../src/snapshot/compile.ts";
+import { compile } from "../../../src/snapshot/compile.ts";
+import type { Compiled } from "../../../src/snapshot/compile-context.ts";
 import { at, configOf, context, listener, route, service } from "../control/fixture.ts";
 
 const { plugins: catalogue } = context;

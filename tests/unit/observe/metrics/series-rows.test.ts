@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { SeriesRows } from "../../../../src/observe/metrics/series-rows.ts";
 import { routeSeriesKey } from "../../../../src/shared-memory/series-key.ts";
 import { TrafficMetrics } from "../../../../src/shared-memory/traffic-metrics.ts";
-import type { Compiled } from "../../../../src/snapshot/compile.ts";
+import type { Compiled } from "../../../../src/snapshot/compile-context.ts";
 import { ObservedRollout, type Rollout } from "../../../../src/snapshot/rollout.ts";
 import { compiled, configOf, route, service } from "../../control/fixture.ts";
 
