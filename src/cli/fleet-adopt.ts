@@ -44,6 +44,8 @@ interface Held extends StoredNode {
 
 interface Found {
   readonly own: Held;
+  /** Whether the database lacks what it has. */
+  readonly isAhead: boolean;
   /** The reason, where the database holds no state that could be taken. */
   readonly database: Held | Error;
   readonly codec: EntryCodec;
@@ -55,6 +57,7 @@ export async function adoptState(call: Call, source: PostgresSource): Promise<vo
   await source.open();
   const found = await look(call, source);
   print(described(found));
+  if (isAgreed(found)) return print(AGREED);
   const choice = given.get("from") ?? ask("Which is right for all nodes, this-node or store?");
   if (choice !== "this-node" && choice !== "store")
     throw new UsageError("adopt needs --from this-node or --from store");
@@ -63,21 +66,31 @@ export async function adoptState(call: Call, source: PostgresSource): Promise<vo
     throw new FleetError("nothing was changed; --yes confirms without a question");
   const summary = `take the state of ${choice === "store" ? "the fleet's database" : "one node"}`;
   // Nodes that agree with the database go on meanwhile.
-  const { position } = await alone(source, async () => {
-    const { own, codec, situation, ...now } = await look(call, source);
-    const store = stateOfChoice({ own, ...now }, choice);
+  const decided = await alone(source, async () => {
+    const now = await look(call, source);
+    if (isAgreed(now)) return null;
+    const { own, codec, situation } = now;
+    const store = stateOfChoice(now, choice);
     return await decide({ source, codec, node: own.id, summary, store }, situation);
   });
+  if (decided === null) return print(AGREED);
   print(
-    `Decided, as entry ${position}: nodes that run take it within seconds, others when they start. A node that gives something up\n` +
+    `Decided, as entry ${decided.position}: nodes that run take it within seconds, others when they start. A node that gives something up\n` +
       "keeps a copy of what it had in the folder backups of its data directory.\n",
   );
 }
 
-function stateOfChoice(
-  { own, database }: Pick<Found, "own" | "database">,
-  choice: "this-node" | "store",
-): Held {
+const AGREED = "All that is known agrees: nothing to decide, and nothing was changed.\n";
+
+/** A decision then would only take back what nodes have stored since. */
+const isAgreed = ({ isAhead, situation }: Found): boolean =>
+  !isAhead && !situation.nodes.some((node) => stateOf(node) === "diverged");
+
+function stateOfChoice({ own, isAhead, database }: Found, choice: "this-node" | "store"): Held {
+  if (choice === "this-node" && !isAhead)
+    throw new FleetError(
+      "this node has nothing that the database lacks: run this on a node that is diverged, or choose store; nothing was changed",
+    );
   const chosen = choice === "store" ? database : own;
   if (chosen instanceof Error) throw chosen;
   return chosen;
@@ -124,7 +137,11 @@ async function look(call: Call, source: PostgresSource): Promise<Found> {
       () => held(empty),
       (error: Error) => error,
     );
-    return { own: held(store), database, codec, situation };
+    const own = held(store);
+    const { position = 0, id = null } = own.mark() ?? {};
+    const { head, knownId } = await source.after(position);
+    const isAhead = head < position || (knownId ?? id) !== id;
+    return { own, isAhead, database, codec, situation };
   } finally {
     for (const store of stores) store.close();
     rmSync(scratch, { recursive: true, force: true });

@@ -298,6 +298,10 @@ test.each([
     const { code, stderr } = await run(["--from", from, "--yes"]);
     expect([code, stderr]).toEqual([0, ""]);
     await expectWhole(fleet, names);
+    // Once more there is nothing that it could take back.
+    const again = await run(["--from", "this-node", "--yes"]);
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("nothing to decide")]);
+    expect(await settled(fleet.nodes, { history: false })).toHaveLength(names.length + 2);
     // What a node gives up it keeps as a copy, and as revisions that can be restored.
     const copies = fleet.nodes.map(({ dataDir }) => {
       const folder = join(dataDir, "backups");
