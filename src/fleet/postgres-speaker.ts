@@ -6,8 +6,11 @@ import { type Heartbeat, type LogEnd, SourceUnreachable, Superseded } from "./so
 import type { OtherProcess } from "./speaker.ts";
 import { defaultTimes } from "./times.ts";
 
-/** Another process may speak once the one before it has been silent for so long; the first waits for it at its start. Milliseconds. */
-const SILENT_MS = defaultTimes.away;
+/**
+ * Another process may speak once the one before it has been silent for so long; the first waits for it at its start. Milliseconds: what
+ * ends for good must be replaced within 5 s, and who is cut off has made no change for a second by then.
+ */
+const SILENT_MS = 3000;
 
 /** The same for one of an older version, which only its heartbeats tell of. Milliseconds. */
 const OLDER_SILENT_MS = 3 * defaultTimes.beat;

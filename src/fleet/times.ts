@@ -10,7 +10,7 @@ export interface FleetTimes {
   readonly away: number;
   /** A change waits so long for the other nodes. Default 2000. */
   readonly wait: number;
-  /** A change that cannot be served here is tried again after this time, and with the next change. Default 10,000. */
+  /** A change that cannot be served here is tried again after this time, and with the next change. Default 3000. */
   readonly retry: number;
   /** Between two looks at what can be removed from the log. Default 60,000. */
   readonly prune: number;
@@ -23,7 +23,7 @@ export const defaultTimes: FleetTimes = {
   poll: 250,
   away: 5000,
   wait: 2000,
-  retry: 10_000,
+  retry: 3000,
   prune: 60_000,
   doubt: 800,
 };
