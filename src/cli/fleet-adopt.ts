@@ -158,7 +158,7 @@ const consequences = {
   store: "All nodes get what the database has, and this one gives up what is only here.",
 } as const;
 
-/** Null: nobody is there to answer. */
+/** Null: standard input is no terminal. */
 function ask(question: string): string | null {
   return process.stdin.isTTY ? (prompt(question) ?? "").trim() : null;
 }

@@ -9,16 +9,12 @@ import { FleetStore } from "../fleet/fleet-store.ts";
 import type { Membership } from "../fleet/join.ts";
 import { Follower } from "../fleet/follower.ts";
 import { Lease } from "../fleet/lease.ts";
-import { move } from "../fleet/move.ts";
 import { FleetPlugins } from "../fleet/node-plugins.ts";
 import { FleetRollups } from "../fleet/rollups.ts";
-import { meaningOf } from "../fleet/postgres-words.ts";
-import { SourceUnreachable } from "../fleet/source.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { KEPT_ENTRIES, pruneEvery } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
-import { ApiError } from "../model/error.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import { keepCopy } from "../store/backup.ts";
 import { MetaRows } from "../store/meta-rows.ts";
@@ -26,8 +22,8 @@ import { RevisionTable } from "../store/revisions.ts";
 import type { RevisionEntry } from "../store/tables.ts";
 import { wholeOf } from "../model/gateway-config.ts";
 import type { DatabaseMove } from "./control-socket.ts";
+import { databaseMove } from "./fleet-move.ts";
 import { PASSWORD_IN_URL } from "./fleet-flags.ts";
-import { moveMembership } from "./fleet-membership.ts";
 import type { OpenedState } from "./opened-state.ts";
 import type { ServeOptions } from "./serve.ts";
 import { StartError } from "./start-error.ts";
@@ -96,13 +92,7 @@ export function createNode(
   const tokenKey = () => box.derive("fleet node tokens");
   const keyPosition = async () => (await source.wholePosition()).key;
   const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey, keyPosition });
-  view.onNodeEvent(({ event, name: node, why }) =>
-    log.info("a node of the fleet has changed its state", {
-      node,
-      event,
-      ...(why === null ? {} : { why }),
-    }),
-  );
+  logEvents(view, log);
   const fleetStore = new FleetStore({
     store,
     source,
@@ -124,41 +114,20 @@ export function createNode(
   const rollups = new FleetRollups({ ...shared, requireConnected });
   const directory = pluginDirectory;
   const plugins = new FleetPlugins({ ...shared, version, log, follower, directory });
-  const isKept = options.fleet.isJoined;
-  const database = (turns: Turns): DatabaseMove => ({
-    useDatabase: async ({ urls, root_certificate }) => {
-      await moveTo(
-        { urls, rootCertificate: root_certificate },
-        {
-          source,
-          identity: { fleetId: codec.fleetId, keyId: box.keyId },
-          mark: () => store.mark(),
-          alone: (work) => turns.runOpen(work),
-          onMoved: () => follower.wakeUps.lose(),
-        },
-      );
-      log.info("the database of the fleet is reached at another address");
-      return {
-        is_kept: isKept && moveMembership(options.dataDir, { urls: [...urls], root_certificate }),
-      };
-    },
-  });
+  const { isJoined } = options.fleet;
+  const parts = { source, codec, box, store, log, dataDir: options.dataDir, isJoined, follower };
+  const database = (turns: Turns) => databaseMove(parts, turns);
   return { view, follower, store: fleetStore, duty: lease, rollups, plugins, database };
 }
 
-/** Throws an ApiError that says why the address cannot be used. */
-async function moveTo(...[address, options]: Parameters<typeof move>): Promise<void> {
-  try {
-    await move(address, options);
-  } catch (error) {
-    const isUnreachable = error instanceof SourceUnreachable;
-    if (!isUnreachable && !(error instanceof FleetError)) throw error;
-    const reason = isUnreachable
-      ? `--store: the database cannot be used: ${meaningOf(error) ?? "check its address, and that it runs"}`
-      : error.message;
-    throw new ApiError(409, `${reason}; nothing was changed`, { cause: error });
-  }
-}
+const logEvents = (view: Fleet, log: Log): void =>
+  view.onNodeEvent(({ event, name: node, why }) =>
+    log.info("a node of the fleet has changed its state", {
+      node,
+      event,
+      ...(why === null ? {} : { why }),
+    }),
+  );
 
 /** A self-signed certificate of the management API, which other nodes accept because the row with the URL is signed. */
 function certificatePart(adminTls: OpenedState["adminTls"]): string {

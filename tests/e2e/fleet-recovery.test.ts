@@ -289,7 +289,7 @@ test.each([
       expect([shown.code, shown.stdout]).toEqual([
         expect.any(Number),
         expect.stringMatching(
-          /This node differs from the database in services \(2 added or changed\)[^]*n2 +diverged/,
+          /This node differs from the database in services \(2 added or changed\)[\s\S]*n2 +diverged/,
         ),
       ]);
       expect(shown.code).not.toBe(0);

@@ -56,7 +56,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
         text: (
           <>
             Since {time}. It serves the configuration before that change, {entries} behind the
-            fleet.
+            fleet. The page Fleet has the reason: once that is removed, it follows within seconds.
           </>
         ),
       };
