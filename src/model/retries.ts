@@ -40,7 +40,7 @@ export const retriesFields = {
       title: "Retried methods",
       help: "A retried POST may run twice at the target",
       options: {
-        idempotent: "Idempotent: GET, PUT, DELETE and others",
+        idempotent: "Idempotent, such as GET and PUT",
         all: "All, including POST",
       },
     },

@@ -175,7 +175,7 @@ export const settingsInput = t.Object(
             title: "Response",
             help: "",
             options: {
-              "404": "Not found: the gateway's page with status 404",
+              "404": "Not found (404)",
               redirect: "Redirect",
               html: "Custom page",
               close: "Close the connection without a response",

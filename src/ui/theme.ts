@@ -27,6 +27,13 @@ export const theme = createTheme({
     Menu: Menu.extend({ defaultProps: { withInitialFocusPlaceholder: false } }),
     Modal: Modal.extend({ defaultProps: closable }),
     Notification: Notification.extend({ defaultProps: closable }),
+    // It is a <header>, which would be a second banner of the page.
+    ...Object.fromEntries(
+      ["DrawerHeader", "ModalHeader"].map((name) => [
+        name,
+        { defaultProps: { role: "presentation" } },
+      ]),
+    ),
     // A form moves the focus to its first error, which an open list would cover.
     ...Object.fromEntries(
       ["Autocomplete", "MultiSelect", "Select", "TagsInput"].map((name) => [

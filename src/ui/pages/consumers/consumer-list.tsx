@@ -30,16 +30,17 @@ export function ConsumerList() {
         {
           title: "Groups",
           sortBy: ({ groups }) => groups.join(" "),
-          render: ({ groups }) => <Groups groups={groups} />,
+          render: ({ groups }) => groups.length > 0 && <Groups groups={groups} />,
         },
         {
           title: "Custom ID",
           sortBy: ({ custom_id: id }) => id,
-          render: ({ custom_id: other }) => (
-            <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>
-              {other ?? ""}
-            </Text>
-          ),
+          render: ({ custom_id: other }) =>
+            other !== null && (
+              <span className="mono" style={{ overflowWrap: "anywhere" }}>
+                {other}
+              </span>
+            ),
         },
       ]}
       empty={{

@@ -32,7 +32,7 @@ function NoFleet() {
     >
       <Code block ta="left" w="100%" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
         {
-          "SLUICE_SECRET_KEY=… sluice serve \\\n  --store postgres://user:password@host/database \\\n  --node-name n1"
+          "SLUICE_SECRET_KEY=… sluice serve \\\n  --store postgres://user:password@db/sluice \\\n  --node-name n1"
         }
       </Code>
       <Text size="sm" c="dimmed">

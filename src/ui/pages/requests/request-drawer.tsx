@@ -234,12 +234,12 @@ function Client({ request }: { readonly request: RequestRow }) {
       )}
       <Fact label="Started">
         <RelativeTime at={request.time} />{" "}
-        <Text span size="xs" c="dimmed" className="mono">
+        <Text span size="xs" c="dimmed" className="mono" style={{ whiteSpace: "nowrap" }}>
           {request.time}
         </Text>
       </Fact>
       {request.node !== undefined && <Fact label="Node">{request.node}</Fact>}
-      <Fact label="Id">
+      <Fact label="ID">
         <span className="mono">{request.id}</span>
       </Fact>
       {request.truncated.length > 0 && (

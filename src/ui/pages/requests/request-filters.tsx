@@ -71,9 +71,9 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
             ref={search}
             type="search"
             aria-label="Search requests"
-            placeholder="Path, reason, user agent, id…"
+            placeholder="Path, reason, ID…"
             leftSection={<IconSearch size={16} />}
-            style={{ flex: "2 1 13rem" }}
+            style={{ flex: "2 1 12rem" }}
           />
         )}
       </TypedField>
@@ -87,13 +87,13 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
             data={["2xx", "3xx", "4xx", "5xx", "400-599", "404", "429", "502,503,504"]}
             // The selected value must not filter the options.
             filter={({ options }) => options}
-            style={{ flex: "1 1 7rem" }}
+            style={{ flex: "1 1 6rem", maxWidth: "16rem" }}
           />
         )}
       </TypedField>
       <TypedField {...field("host")}>
         {(props) => (
-          <TextInput {...props} aria-label="Host" placeholder="Host" style={{ flex: "1 1 9rem" }} />
+          <TextInput {...props} aria-label="Host" placeholder="Host" style={{ flex: "1 1 8rem" }} />
         )}
       </TypedField>
       <RouteChoice
@@ -121,7 +121,7 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
           <TextInput
             {...props}
             aria-label="gRPC status"
-            placeholder="gRPC, UNAVAILABLE"
+            placeholder="gRPC status"
             style={{ flex: "1 1 8rem" }}
           />
         )}
@@ -198,7 +198,7 @@ function CacheChoice({ value, onChange, error }: ChoiceProps) {
       onChange={(next) => onChange(next ?? "")}
       error={error}
       clearable
-      style={{ flex: "1 1 9rem", maxWidth: "16rem" }}
+      style={{ flex: "1 1 7rem", maxWidth: "16rem" }}
     />
   );
 }
@@ -231,7 +231,7 @@ function RouteChoice({ value, onChange, error }: ChoiceProps) {
       clearable
       limit={100}
       nothingFoundMessage="No matches"
-      style={{ flex: "1 1 9rem", maxWidth: "16rem" }}
+      style={{ flex: "1 1 8rem", maxWidth: "16rem" }}
     />
   );
 }

@@ -172,7 +172,7 @@ function PortRow({ form, index }: PortRowProps) {
         label="Transport"
         allowDeselect={false}
         data={TRANSPORTS}
-        style={{ flex: 2 }}
+        style={{ flex: 1 }}
         {...form.getInputProps(`ports.${index}.transport`)}
       />
       <NumberInput
@@ -184,7 +184,7 @@ function PortRow({ form, index }: PortRowProps) {
       />
       <NumberInput
         label="Server port"
-        style={{ flex: 1 }}
+        style={{ flex: 1, minWidth: "6.5rem" }}
         {...number}
         {...form.getInputProps(`ports.${index}.target_port`)}
         value={form.values.ports[index]?.target_port ?? ""}
