@@ -1,5 +1,5 @@
 // Reads the certificate and key of the management API, and reports what is wrong with them.
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import { readRegular, TrustError } from "../control/trusted-file.ts";
 import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
 import type { KeyPair } from "../crypto/x509.ts";

@@ -5,7 +5,7 @@ import { backUp, type BackupReport } from "../store/backup.ts";
 import { StoreError } from "../store/error.ts";
 import { secretKeyPath } from "../store/secret-key.ts";
 import { stepsOf } from "./progress.ts";
-import { writeProblem } from "./file-problem.ts";
+import { writeProblem } from "../model/file-problem.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";

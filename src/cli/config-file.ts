@@ -7,7 +7,7 @@ import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { parseJson } from "../api/json-body.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import { parseDocument, typeOf } from "./document-file.ts";
 import { CommandError } from "./management-client.ts";
 

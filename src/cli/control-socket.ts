@@ -4,7 +4,7 @@ import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:
 import { join, resolve } from "node:path";
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../auth/recovery.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import type { Replacement } from "./replacement.ts";
 import type { Log } from "../log.ts";
 import { createRandomText } from "../crypto/token.ts";

@@ -1,7 +1,7 @@
 // The command `export`: writes the configuration of a running gateway to a file or standard output; knows no object.
 import { suggestion } from "../model/suggestion.ts";
 import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { writeProblem } from "./file-problem.ts";
+import { writeProblem } from "../model/file-problem.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import {

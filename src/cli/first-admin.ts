@@ -4,7 +4,7 @@ import { type FirstAdmin, makeFirstAdmin } from "../auth/first-admin.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import { userInput } from "../model/user.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import type { Flag, Flags } from "./flags.ts";
 import { StartError } from "./start-error.ts";
 import { UsageError } from "./usage-error.ts";

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import type { PostgresAddress } from "../fleet/postgres-connection.ts";
 import { privateNetworks } from "../control/admin-network.ts";
 import { compileCidrs } from "../net/cidr.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import { type Flag, type Flags, parseAddress } from "./flags.ts";
 import { readMembership } from "./fleet-membership.ts";
 import { UsageError } from "./usage-error.ts";

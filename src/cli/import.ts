@@ -10,7 +10,7 @@ import type { OutputOptions } from "../import/output.ts";
 import { suggestion } from "../model/suggestion.ts";
 import { outputFlag, resultPrinter } from "./output.ts";
 import { withProgress } from "./progress.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";

@@ -1,6 +1,6 @@
 // The client of the management API for commands; knows addresses and tokens, no endpoint.
 import { readFileSync } from "node:fs";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import type { Flag, Flags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -57,7 +57,7 @@ export function managementClient(
       headers: { ...headers, ...(token === "" ? {} : { authorization: `Bearer ${token}` }) },
       ...(body === undefined ? {} : { body }),
     }).catch((error: unknown) => {
-      throw new CommandError(`${base} does not respond: ${(error as Error).message}`);
+      throw new CommandError(`${base} does not respond: ${connectionProblem(error)}`);
     });
     const text = await response.text();
     const warning = response.headers.get("x-warning");
@@ -66,6 +66,15 @@ export function managementClient(
     const problem = errorIn(text) ?? `${base} returned ${response.status}`;
     throw new CommandError(`${problem}${hintFor(response.status, problem)}`);
   };
+}
+
+/** What to do, in the place of the advice of the program's own HTTP client. */
+export function connectionProblem(error: unknown): string {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  if (code === "ECONNREFUSED")
+    return "nothing listens there; start the gateway, or name its address in --url";
+  if (code === "ENOTFOUND") return "its host name has no address; check --url";
+  return message.replace(/^[A-Z]+: /, "");
 }
 
 function hintFor(status: number, problem: string): string {

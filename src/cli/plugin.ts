@@ -8,6 +8,7 @@ import { NAME } from "../plugin-directory/definition.ts";
 import type { PluginFileView } from "../control/watched-plugins.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
+import { CommandError } from "./management-client.ts";
 import harness from "./plugin-template/harness.txt" with { type: "text" };
 import template from "./plugin-template/plugin.txt" with { type: "text" };
 import testTemplate from "./plugin-template/test.txt" with { type: "text" };
@@ -114,6 +115,7 @@ async function runTests({ directory, name }: Call): Promise<number> {
     writeFileSync(join(scratch, "harness.ts"), harness);
     writeFileSync(preload, PRELOAD);
     const tests = name === null ? directory : join(directory, name);
+    if (!existsSync(tests)) throw new CommandError(`${tests}: does not exist`);
     const words = ["test", `--timeout=${TEST_TIMEOUT_MS}`, "--preload", preload, tests];
     const run = Bun.spawn([process.execPath, ...words], {
       cwd: directory,

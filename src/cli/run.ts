@@ -1,8 +1,11 @@
-// Finds and runs the command of a command line, and turns usage errors into exit code 2; knows no command.
+// Finds and runs the command of a command line, and turns errors that need no stack trace into a sentence and an exit code; knows no
+// command.
+import { explainedFileError } from "../model/file-problem.ts";
 import type { Command } from "./command.ts";
 import { createCompletion } from "./completion.ts";
 import { createHelp, findCommand, helpOf } from "./help.ts";
 import { createManual } from "./manual.ts";
+import { isExplained } from "./start-error.ts";
 import { UsageError } from "./usage-error.ts";
 
 const ALIASES: Readonly<Record<string, string>> = {
@@ -34,9 +37,14 @@ export async function runCommandLine(
     }
     return await command.run(words, { env: process.env, print });
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`sluice: ${error.message}\nRun "sluice help${about}" for help.\n`);
-    return 2;
+    if (error instanceof UsageError) {
+      process.stderr.write(`sluice: ${error.message}\nRun "sluice help${about}" for help.\n`);
+      return 2;
+    }
+    const problem = isExplained(error) ? error.message : explainedFileError(error);
+    if (problem === null) throw error;
+    process.stderr.write(`sluice: ${problem}\n`);
+    return 1;
   } finally {
     await written;
   }

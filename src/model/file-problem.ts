@@ -19,6 +19,14 @@ export function fileProblem(error: unknown): string {
   return WORDS[code] ?? message;
 }
 
+/** The whole sentence for an error of the file system that nothing else has explained; null: another error. */
+export function explainedFileError(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code = "", path } = error as NodeJS.ErrnoException;
+  const words = WORDS[code];
+  return words === undefined || path === undefined ? null : `${path}: ${words}`;
+}
+
 /** Behind the path of the file that could not be written. */
 export function writeProblem(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;

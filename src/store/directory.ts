@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../log.ts";
+import { writeProblem } from "../model/file-problem.ts";
 import { DirectoryInUseError, StoreError, sqliteCode } from "./error.ts";
 
 const OWN_FILE = /^sluice[.-]/;
@@ -29,9 +30,9 @@ export function prepareDirectory(dataDir: string, log: Log): void {
       if (OWN_FILE.test(name)) tightenFile(join(dataDir, name), log);
   } catch (error) {
     if (error instanceof StoreError) throw error;
-    throw new StoreError(`data directory ${dataDir}: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const isFile = statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() === false;
+    const problem = isFile ? "is not a directory: name another path" : writeProblem(error);
+    throw new StoreError(`data directory ${dataDir}: ${problem}`, { cause: error });
   }
 }
 

@@ -155,7 +155,27 @@ describe("the commands", () => {
     {
       args: ["export", "--url", "http://127.0.0.1:1"],
       code: 1,
-      says: "http://127.0.0.1:1 does not respond",
+      says: "http://127.0.0.1:1 does not respond: nothing listens there; start the gateway",
+    },
+    {
+      args: ["import", "BROKEN", "--passphrase-file", "/nonexistent"],
+      code: 1,
+      says: "/nonexistent: does not exist: check the path",
+    },
+    {
+      args: ["export", "--ca", "/nonexistent"],
+      code: 1,
+      says: "/nonexistent: does not exist: check the path",
+    },
+    {
+      args: ["plugin", "test", "other", "--plugins-dir", "/nonexistent"],
+      code: 1,
+      says: "/nonexistent/other: does not exist",
+    },
+    {
+      args: ["plugin", "new", "mine", "--plugins-dir", "/proc/nonexistent"],
+      code: 1,
+      says: "/proc/nonexistent/mine: does not exist: check the path",
     },
     { args: ["export", "--url", "ftp://x"], code: 2, says: "--url: must be an http" },
   ])("$args ends with code $code", async ({ args, code, says }) => {

@@ -1,6 +1,6 @@
 // What commands say of long work, and of files that they cannot read.
 import { expect, test } from "bun:test";
-import { fileProblem, writeProblem } from "../../../src/cli/file-problem.ts";
+import { fileProblem, writeProblem } from "../../../src/model/file-problem.ts";
 import { takeOperand } from "../../../src/cli/operands.ts";
 import { createCompletion } from "../../../src/cli/completion.ts";
 
