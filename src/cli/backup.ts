@@ -9,11 +9,13 @@ import { writeProblem } from "../model/file-problem.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
+import { outputFlag, resultPrinter } from "./output.ts";
 import { dataDirFlag } from "./serve.ts";
 
 const flags: readonly Flag[] = [
   dataDirFlag,
   { name: "force", value: null, description: "Replace an existing FILE" },
+  outputFlag,
 ];
 
 export const backupCommand: Command = {
@@ -29,6 +31,7 @@ export const backupCommand: Command = {
   run(argv, { env, print }) {
     const { operand, rest } = takeOperand(flags, argv, "FILE");
     const given = parseFlags(flags, rest, env);
+    const show = resultPrinter(given, print);
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     const target = resolve(operand);
     try {
@@ -39,8 +42,11 @@ export const backupCommand: Command = {
         overwrite: given.has("force"),
         onStep: (step) => said(`${target}: ${step}`),
       });
-      print(`${target} holds revision ${report.revision}, ${report.bytes} bytes.\n`);
-      print(`${aboutKey(dataDir, report)}\n`);
+      const { revision, bytes, keyIds } = report;
+      show(
+        { file: target, revision, bytes, key_ids: keyIds },
+        `${target} holds revision ${revision}, ${bytes} bytes.\n${aboutKey(dataDir, report)}\n`,
+      );
       return Promise.resolve(0);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;

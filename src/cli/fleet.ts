@@ -19,6 +19,7 @@ import { removeMembership } from "./fleet-membership.ts";
 import { stateOf, table } from "./fleet-table.ts";
 import { type Flag, type Flags, parseFlags } from "./flags.ts";
 import { takeOperand } from "./operands.ts";
+import { outputFlag, resultPrinter } from "./output.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -49,6 +50,7 @@ const flags: readonly Flag[] = [
     value: "NAME",
     description: "For remove: the name or id of the node that is gone for good",
   },
+  { ...outputFlag, description: `For status: ${outputFlag.description}` },
 ];
 
 interface Call extends CommandContext {
@@ -165,11 +167,19 @@ async function join({ given, dataDir, env, print }: Call): Promise<void> {
 }
 
 async function status({ given, print }: Call): Promise<void> {
+  const show = resultPrinter(given, print);
   await withSource(given, async (source) => {
     await source.open();
     const { head } = await source.after(Number.MAX_SAFE_INTEGER);
     const nodes = await source.nodes();
-    print(`Last entry of the log: ${head}. Registered nodes: ${nodes.length}.\n`);
+    const result = nodes.map((node) => ({
+      name: node.name,
+      state: stateOf(node),
+      version: node.version,
+      served: node.served,
+      seen_ms_ago: Math.round(node.seenMsAgo),
+      error: node.error,
+    }));
     const rows = nodes.map((node) => [
       node.name,
       stateOf(node),
@@ -178,8 +188,10 @@ async function status({ given, print }: Call): Promise<void> {
       `${(node.seenMsAgo / 1000).toFixed(1)} s ago`,
       node.error,
     ]);
-    if (rows.length > 0)
-      print(table([["NAME", "STATE", "VERSION", "SERVES", "SEEN", ""], ...rows]));
+    const summary = `Last entry of the log: ${head}. Registered nodes: ${nodes.length}.\n`;
+    const titles = ["NAME", "STATE", "VERSION", "SERVES", "SEEN", ""];
+    const lines = rows.length > 0 ? table([titles, ...rows]) : "";
+    show({ head, nodes: result }, `${summary}${lines}`);
   });
 }
 

@@ -94,6 +94,7 @@ async function findProblem(url: string): Promise<string | null> {
     const isDraining = response.status === 503 && text.includes('"error":"draining:');
     return response.status === 200 || isDraining ? null : `returned ${response.status}`;
   } catch (error) {
-    return `does not respond: ${error instanceof Error ? error.message : String(error)}`;
+    const { code, message } = error as NodeJS.ErrnoException;
+    return `does not respond: ${code === "ECONNREFUSED" ? "nothing listens there" : message}`;
   }
 }

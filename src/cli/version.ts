@@ -3,6 +3,7 @@ import manifest from "../../package.json" with { type: "json" };
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { CommandError, reportingErrors } from "./management-client.ts";
+import { outputFlag, resultPrinter } from "./output.ts";
 import { UsageError } from "./usage-error.ts";
 
 export const version: string = manifest.version;
@@ -28,6 +29,7 @@ const flags: readonly Flag[] = [
     description: "Where --check asks: an address that responds as GitHub's releases/latest does",
     fallback: "GitHub's API for the repository of the release",
   },
+  outputFlag,
 ];
 
 const TIMEOUT_MS = 10_000;
@@ -43,15 +45,23 @@ export const versionCommand: Command = {
   flags,
   run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
+    const show = resultPrinter(given, print);
+    const { platform, arch } = process;
+    const own = { version, bun: Bun.version, platform, arch, commit };
     const made = commit === null ? "" : `, commit ${commit}`;
-    print(`sluice ${version} (Bun ${Bun.version}, ${process.platform} ${process.arch}${made})\n`);
-    if (!given.has("check")) return Promise.resolve(0);
+    const line = `sluice ${version} (Bun ${Bun.version}, ${platform} ${arch}${made})\n`;
+    if (!given.has("check")) {
+      show(own, line);
+      return Promise.resolve(0);
+    }
     const url = decodeUrl(given.get("releases-url") ?? releases);
     return reportingErrors(async () => {
       const newest = await newestRelease(url);
       const isNewer = Bun.semver.order(newest.version, version) > 0;
-      if (isNewer) print(`sluice ${newest.version} is available${newest.page}\n`);
-      else print(`there is no newer release than ${version}\n`);
+      const said = isNewer
+        ? `sluice ${newest.version} is available${newest.page}`
+        : `there is no newer release than ${version}`;
+      show({ ...own, newest: newest.version, is_newer: isNewer }, `${line}${said}\n`);
       return isNewer ? NEWER : 0;
     });
   },

@@ -94,6 +94,14 @@ test("one machine becomes a fleet with all it has, and a machine of its own agai
   expect((await create(second, "of the fleet")).nodes).toBe("2/2");
   const status = await run(["fleet", "status", "--store", postgres.url]);
   expect(status.stdout).toMatch(/n1 +serving[\s\S]*n2 +serving/);
+  const json = await run(["fleet", "status", "--store", postgres.url, "--output", "json"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    head: expect.any(Number),
+    nodes: [
+      { name: "n1", state: "serving" },
+      { name: "n2", state: "serving" },
+    ],
+  });
   founder.signal("SIGTERM");
   await founder.exited();
   // A node that has ended is not waited for, and not counted.

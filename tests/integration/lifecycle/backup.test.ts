@@ -196,6 +196,20 @@ describe("a backup", () => {
     expect((await call("GET /services")).length).toBeGreaterThan(0);
   });
 
+  test("says the same as one JSON object on request", async () => {
+    const file = join(directory, "as-json.db");
+    const { code, stdout } = await backup(file, "--output", "json");
+    expect([code, JSON.parse(stdout)]).toEqual([
+      0,
+      {
+        file,
+        revision: expect.any(Number),
+        bytes: statSync(file).size,
+        key_ids: [expect.any(String)],
+      },
+    ]);
+  });
+
   test.each([
     ["of a directory without a database", ["x.db", "--data-dir", "/nowhere"], "no database at"],
     ["into a directory that is not there", ["/nowhere/x.db"], "backup to /nowhere/x.db"],

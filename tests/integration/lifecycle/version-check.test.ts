@@ -42,6 +42,18 @@ test.each([manifest.version, `v${manifest.version}`, "v0.0.1", `v${manifest.vers
   },
 );
 
+test("both are one JSON object on request", async () => {
+  const own = { version: manifest.version, bun: Bun.version, arch: process.arch };
+  const plain = await check(() => release("v99.0.0"), ["--output", "json"]);
+  expect([plain.code, JSON.parse(plain.stdout)]).toEqual([0, expect.objectContaining(own)]);
+  const words = ["--check", "--output", "json"];
+  const newer = await check(() => release("v99.0.0"), words);
+  expect([newer.code, JSON.parse(newer.stdout)]).toEqual([
+    3,
+    expect.objectContaining({ ...own, newest: "99.0.0", is_newer: true }),
+  ]);
+});
+
 test("no request is sent without --check", async () => {
   const { code, requests } = await check(() => release("v99.0.0"), []);
   expect([code, requests.length]).toEqual([0, 0]);
