@@ -272,6 +272,8 @@ interface Finding {
 
 /** All findings of axe-core on the current page, one line each; expected to be empty. */
 export async function checkAccessible(page: Page): Promise<string[]> {
+  // Between two pages there is none.
+  await page.locator("h1").first().waitFor();
   // The page's policy forbids inline scripts, but does not apply to evaluated ones.
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await Bun.file(axe).text());
   const findings = (await page.evaluate(
