@@ -12,10 +12,15 @@ export interface MemberLocation {
   readonly inner: string;
 }
 
+/** `${{ env "DECK_PORT" }}` */
+const ENVIRONMENT = /^\$\{\{\s*env\s+["']?([A-Za-z_]\w*)["']?\s*\}\}$/;
+
 /** Getters throw a 400 that names the path when a member has another type. Absent members are null. */
 export class Members {
   readonly #value: Document;
   readonly #read = new Set<string>();
+  /** Members whose value is not in the file. */
+  readonly #unknown = new Set<string>();
   /** One object per member, so that all readers share the list of read members. */
   readonly #objects = new Map<string, Members>();
   readonly report: Report;
@@ -65,12 +70,14 @@ export class Members {
   number(name: string): number | null {
     const value = this.raw(name);
     if (value === null || typeof value === "number") return value;
+    if (this.#isUnknown(name, value)) return null;
     throw invalid(this.#at(name), "must be a number");
   }
 
   flag(name: string): boolean | null {
     const value = this.raw(name);
     if (value === null || typeof value === "boolean") return value;
+    if (this.#isUnknown(name, value)) return null;
     throw invalid(this.#at(name), "must be true or false");
   }
 
@@ -151,9 +158,22 @@ export class Members {
 
   /** Whether an unread member is set to anything but false, zero or empty. */
   hasUnknown(): boolean {
+    if (this.#unknown.size > 0) return true;
     return Object.entries(this.#value).some(
       ([name, value]) => !this.#read.has(name) && !isEmpty(value) && value !== 0 && value !== false,
     );
+  }
+
+  /** Whether the value is one of the environment of decK, which is not in the file. */
+  #isUnknown(name: string, value: unknown): boolean {
+    const [, variable] = (typeof value === "string" ? ENVIRONMENT.exec(value) : null) ?? [];
+    if (variable === undefined) return false;
+    this.#unknown.add(name);
+    this.report.omitted(
+      this.#named(name),
+      `the value of ${variable} is not in the file: the default applies`,
+    );
+    return true;
   }
 
   unread(): readonly string[] {

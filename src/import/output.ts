@@ -5,7 +5,7 @@ import { UUID_PATTERN } from "../model/fields.ts";
 import type { CollectionName } from "../model/gateway-config.ts";
 import type { PluginScope } from "../model/plugin.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import type { Document } from "../control/body.ts";
+import { type Document, isDocument } from "../control/body.ts";
 import { fitConfig } from "./plugin-fit.ts";
 import type { Report } from "./report.ts";
 
@@ -58,6 +58,9 @@ export interface OutputOptions {
 }
 
 const MAX_OBJECTS = 200_000;
+
+/** Above all plugins. */
+const OUTSIDE = 9900;
 
 export class Output {
   readonly #from: string;
@@ -131,7 +134,7 @@ export class Output {
   /** Adds a plugin with the fields that the gateway's version has; null, with a report entry, when the gateway lacks the plugin. */
   plugin(draft: PluginDraft): string | null {
     const { name, scope, what, key, protects = false, when = null, enabled = true } = draft;
-    const { priority = null, tags = [] } = draft;
+    const { priority = this.#outside(draft), tags = [] } = draft;
     const definition = this.plugins.get(name);
     if (definition === undefined) {
       this.report.omitted(what, `this gateway has no plugin ${name}`);
@@ -147,6 +150,14 @@ export class Output {
     this.report.imported(what, `became the plugin ${name}`);
     const fields = { name, config: fit.config, ...scope, priority, enabled, when, tags };
     return this.add("plugins", target, fields);
+  }
+
+  /** A priority above those of plugins that respond: sources set headers on their own redirects and errors, too. Null: the usual one. */
+  #outside({ name, config }: PluginDraft): number | null {
+    if (name !== "transform" || this.#from === "haproxy") return null;
+    const { response } = config;
+    const headers = isDocument(response) ? response["headers"] : null;
+    return isDocument(headers) && Object.keys(headers).length > 0 ? OUTSIDE : null;
   }
 
   /** Closes the routes of the scope: the source protects them, the result does not. */

@@ -40,6 +40,8 @@ export function requestHeadersOf(level: Level, options: HeaderOptions): RequestH
       if (lower.startsWith("x-") && !USUAL.test(withFixed(value, level)))
         options.report.changed(what, "the gateway sets this header itself, to the actual value");
     } else if (value === "") remove.push(name);
+    // What clients send stays, and nothing is sent where they send nothing.
+    else if (isOfClient(name, withFixed(value, level))) continue;
     else if (identitySource(value, level) !== null) {
       // The plugin forward-auth copies headers of the same name.
       if (identitySource(value, level) === lower) continue;
@@ -65,6 +67,10 @@ export function requestHeadersOf(level: Level, options: HeaderOptions): RequestH
   };
   return { host, isWebSocket, changes: Object.keys(changes).length > 0 ? changes : null };
 }
+
+/** Whether a value is the header of the same name of the client. */
+export const isOfClient = (name: string, value: string): boolean =>
+  new RegExp(`^\\$\\{?http_${name.replaceAll(/\W/g, "_")}\\}?$`, "i").test(value);
 
 function hostOf(
   value: string,

@@ -227,15 +227,18 @@ class RouteMaker {
     const { report } = this.#context.output;
     const { name, config } = content;
     const { add } = responseHeadersOf(level, { serverName: this.#place.serverName, report });
-    const fixed = Object.entries(add).filter(([, value]) => !value.includes("${"));
     if (name === "redirect") {
-      if (Object.keys(add).length > 0)
-        report.changed(label, "redirects do not get the headers of add_header");
+      this.#addTransform(id, { request: null, add, remove: [] });
       this.#plugin(id, { name, config, what: label });
       return;
     }
+    const isFixed = ([, value]: readonly [string, string]) => !value.includes("${");
+    const [fixed, others] = [isFixed, (one: readonly [string, string]) => !isFixed(one)].map(
+      (test) => Object.fromEntries(Object.entries(add).filter(test)),
+    );
+    this.#addTransform(id, { request: null, add: others ?? {}, remove: [] });
     // The type of the body is often set this way.
-    const headers = { ...(config["headers"] as Document), ...canonical(Object.fromEntries(fixed)) };
+    const headers = { ...(config["headers"] as Document), ...canonical(fixed ?? {}) };
     this.#plugin(id, { name, config: { ...config, headers }, what: label });
   }
 

@@ -1,4 +1,5 @@
 // Converts the nginx directives that users add to hosts and locations: what has an equivalent, and whether the rest may deny access.
+import { isOfClient } from "../nginx/headers.ts";
 import type { PluginDraft } from "../output.ts";
 import { type Directive, isHarmless, parseDirectives } from "./nginx-lines.ts";
 
@@ -154,6 +155,8 @@ class Reader {
     if (isHarmless({ name: "proxy_set_header", args: [name], block: null })) return true;
     const converted = withVariables(value);
     if (!/^[\w-]+$/.test(name) || converted === null) return false;
+    // What clients send stays, and nothing is sent where they send nothing.
+    if (isOfClient(name, value)) return true;
     if (converted === "") this.#remove.push(name);
     else this.#set[name] = converted;
     return true;

@@ -4,7 +4,8 @@ import { ApiError } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { bytesIn, traefikFiles } from "../set-up/set-up.ts";
-import type { SourceTree } from "../set-up/tree.ts";
+import { type SourceTree, textIn } from "../set-up/tree.ts";
+import { readVariables } from "../compose/variables.ts";
 import { decodeSource, inFile, locateErrors, readText } from "../source-text.ts";
 import { type SourceDocument, withoutText } from "../transfer/source.ts";
 import { closedByConflicts, memberOf, mergeDynamic } from "./merge.ts";
@@ -21,7 +22,8 @@ export async function convertTraefikFile(
   output: Output,
   { parseJson }: Parsing,
 ): Promise<void> {
-  const source = await parsed(bytes, parseJson);
+  const text = filled(decodeSource(bytes), { path: "the file", variables: new Map(), output });
+  const source = await parsed(new TextEncoder().encode(text), parseJson);
   await locateErrors(source, (value) => {
     if (!isDocument(value)) throw new ApiError(400, "the file has no configuration of Traefik");
     if (kindOf(value) === null)
@@ -72,13 +74,14 @@ export async function readFiles(
 ): Promise<TraefikFiles> {
   const documents: Document[] = [];
   const statics: TraefikFile[] = [];
+  const variables = readVariables(textIn(tree, ".env") ?? "");
   for (const path of paths) {
-    const bytes = bytesIn(tree, path);
-    const text = decodeSource(bytes);
+    const text = filled(decodeSource(bytesIn(tree, path)), { path, variables, output });
     if (isTemplate(text)) {
       output.report.omitted(path, TEMPLATE);
       continue;
     }
+    const bytes = new TextEncoder().encode(text);
     const { value } = await inFile(path, () => parsed(bytes, context.parseJson));
     const kind = isDocument(value) ? kindOf(value) : null;
     if (!isDocument(value) || kind === null) {
@@ -95,6 +98,34 @@ export async function readFiles(
     if (!names.every(isStatic)) documents.push(part(false));
   }
   return { documents, statics };
+}
+
+/** The text with the variables of its Go templates; reports those without a value, whose objects cannot be imported. */
+function filled(
+  text: string,
+  {
+    path,
+    variables,
+    output,
+  }: {
+    readonly path: string;
+    readonly variables: ReadonlyMap<string, string>;
+    readonly output: Output;
+  },
+): string {
+  return text.replaceAll(
+    /\{\{-?\s*env\s+["'`]([A-Za-z_]\w*)["'`]\s*-?\}\}/g,
+    (action, name: string) => {
+      const value = variables.get(name);
+      if (value === undefined)
+        output.report.omitted(
+          `${action} in ${path}`,
+          `a Go template of Traefik: write the value of ${name} in its place, or into a file .env beside it`,
+        );
+      // Valid in YAML and TOML, and neither a host nor an address.
+      return value ?? `<env ${name}>`;
+    },
+  );
 }
 
 const TEMPLATE =

@@ -120,3 +120,23 @@ test("a path that resembles one below a redirect elsewhere is denied, and below 
   expect(await policy("/x")).toMatchObject({ rules: [{ when: { ambiguous_path: true } }] });
   expect(await policy("/admin/")).toBeUndefined();
 });
+
+test("a header of the client that is sent on as it is stays the client's", async () => {
+  const { pluginsOf } = await site(
+    "location / { proxy_pass http://127.0.0.1:81; proxy_set_header X-Key $http_x_key; proxy_set_header X-B b; }",
+  );
+  expect(pluginsOf("a.test").transform.request).toEqual({ headers: { set: { "X-B": "b" } } });
+});
+
+test("headers of add_header are set on redirects and errors, too", async () => {
+  const { document, routes } = await site(
+    `add_header X-A "b"; ${rest} location /old { return 301 /new; }`,
+  );
+  const transforms = document.plugins.filter(({ name }: { name: string }) => name === "transform");
+  expect(transforms).toHaveLength(routes.length);
+  for (const { config, priority } of transforms) {
+    expect(config.response.headers.add).toEqual({ "X-A": "b" });
+    // Above that of redirect.
+    expect(priority).toBeGreaterThan(9400);
+  }
+});

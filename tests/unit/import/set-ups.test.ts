@@ -113,6 +113,20 @@ http:
     expect(report.find(({ what }) => what === "b.yml")?.why).toContain("is a Go template");
   });
 
+  test("variables of Go templates are those of .env, and others are named", async () => {
+    const file = router.replace("shop.test", '{{ env "DOMAIN" }}');
+    const filled = await made("traefik", { "a.yml": file, ".env": "DOMAIN=shop.example\n" });
+    expect(filled.named("shop")?.hosts).toEqual(["shop.example"]);
+    const { routes, report } = await made("traefik", { "a.yml": file });
+    expect(routes).toEqual([]);
+    expect(report.find(({ what }) => what === '{{ env "DOMAIN" }} in a.yml')?.why).toContain(
+      "write the value of DOMAIN",
+    );
+    const users = router.replace("service: shop }", "service: shop, middlewares: [auth] }");
+    const secret = `${users}  middlewares: { auth: { basicAuth: { users: ['{{ env "USERS" }}'] } } }\n`;
+    expect((await made("traefik", { "a.yml": secret })).isClosed("shop")).toBe(true);
+  });
+
   test("two static configurations are refused", async () => {
     const both = made("traefik", { "a/traefik.yml": entryPoints, "b/traefik.yml": entryPoints });
     expect(await both.catch(({ message }: Error) => message)).toBe(
@@ -362,6 +376,21 @@ test("files of decK are one configuration", async () => {
   });
   expect(document.plugins).toMatchObject([{ name: "key-auth", route_id: document.routes[0].id }]);
   expect(says).toContain("README.yaml");
+});
+
+test("numbers and flags of decK's environment get their defaults, and are named", async () => {
+  const { document, says } = await made("kong", {
+    "kong.yaml": `_format_version: "3.0"
+services:
+  - name: a
+    host: a.test
+    port: \${{ env "DECK_PORT" }}
+    routes: [{ name: r, paths: [/x], strip_path: '\${{ env "DECK_STRIP" }}' }]
+    plugins: [{ name: request-size-limiting, config: { allowed_payload_size: '\${{ env "DECK_SIZE" }}' } }]
+`,
+  });
+  expect(document.targets).toMatchObject([{ host: "a.test", port: 80 }]);
+  for (const name of ["PORT", "STRIP", "SIZE"]) expect(says).toContain(`the value of DECK_${name}`);
 });
 
 test("the folder of Nginx Proxy Manager has its certificates", async () => {
