@@ -1,5 +1,6 @@
 // Schemas of configuration files, changes and revisions; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { hostStates } from "../import/host-results.ts";
 
 const difference = t.Object(
   {
@@ -46,6 +47,19 @@ const groups = t.Array(
   { description: "Import with `from`: the same report, with the objects of each result together" },
 );
 
+const hosts = t.Array(
+  t.Object({
+    host: t.String({ description: "Name; `*`: any host" }),
+    state: t.Union(hostStates.map((state) => t.Literal(state))),
+    routes: t.Integer({ description: "Number of its routes" }),
+    closed: t.Integer({
+      description: "Routes that respond 503 until another protection is set up",
+    }),
+    why: t.Union([t.String(), t.Null()], { description: "What is different; null: nothing" }),
+  }),
+  { description: "Import with `from`: the result for each host" },
+);
+
 const revision = {
   number: t.Integer({ description: "Number of the revision" }),
   at: t.String({ format: "date-time", description: "When" }),
@@ -67,7 +81,12 @@ export const transferSchemas: Readonly<Record<string, TSchema>> = {
     },
   ),
   Changes: t.Object(
-    { changes, report: t.Optional(report), report_groups: t.Optional(groups) },
+    {
+      changes,
+      report: t.Optional(report),
+      report_groups: t.Optional(groups),
+      report_hosts: t.Optional(hosts),
+    },
     { title: "Changes" },
   ),
   Revision: t.Object(revision, { title: "Revision" }),

@@ -82,12 +82,15 @@ export function describeChanges(changes: readonly ObjectDifference[]): string {
       ? diff.map(({ path, before, after }) => `    ${path}: ${shown(before)} -> ${shown(after)}`)
       : []),
   ]);
+  return `${lines.map((line) => `${line}\n`).join("")}${countChanges(changes)}`;
+}
+
+/** One line for all of them. */
+export function countChanges(changes: readonly ObjectDifference[]): string {
   const count = (action: string) => changes.filter((change) => change.action === action).length;
-  const total =
-    changes.length === 0
-      ? "no changes"
-      : `${count("create")} created, ${count("update")} updated, ${count("delete")} deleted`;
-  return `${[...lines, total].join("\n")}\n`;
+  return changes.length === 0
+    ? "no changes\n"
+    : `${count("create")} created, ${count("update")} updated, ${count("delete")} deleted\n`;
 }
 
 const shown = (value: unknown) => JSON.stringify(value) ?? "null";

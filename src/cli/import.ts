@@ -6,13 +6,20 @@ import { groupReport, type ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import { importModes } from "../model/export-document.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { HostResult } from "../import/host-results.ts";
 import type { OutputOptions } from "../import/output.ts";
 import { suggestion } from "../model/suggestion.ts";
 import { outputFlag, resultPrinter } from "./output.ts";
 import { withProgress } from "./progress.ts";
 import { fileProblem } from "../model/file-problem.ts";
 import type { Command, CommandContext } from "./command.ts";
-import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
+import {
+  countChanges,
+  describeChanges,
+  type DocumentFile,
+  readDocument,
+  sendDocument,
+} from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import {
   CommandError,
@@ -45,6 +52,12 @@ const flags: readonly Flag[] = [
     value: "PROGRAM",
     description: `Read the configuration of another program: ${importSources.join(", ")}`,
     choices: importSources,
+  },
+  {
+    name: "details",
+    value: null,
+    description:
+      "With another program's configuration: print the result of every object, not a line for each host",
   },
   {
     name: "agree-acme-terms",
@@ -107,16 +120,18 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
         letsencrypt: given.get("letsencrypt") ?? null,
         env,
       });
-      const { file, report } = await withProgress(`${path} is converted`, convert);
+      const { file, report, hosts } = await withProgress(`${path} is converted`, convert);
       try {
         const sent = sendDocument(call, file, { ...sending, isConverted: true });
         const answer = await withProgress(`the gateway imports ${path}`, sent);
         const all = [...report, ...answer.report];
-        const text = `${describeReport(all)}${describeChanges(answer.changes)}`;
-        show({ report: all, changes: answer.changes }, text);
+        const isLong = given.has("details");
+        const changes = isLong ? describeChanges(answer.changes) : countChanges(answer.changes);
+        const own = isLong ? describeReport(all) : describeHosts(hosts, all);
+        show({ hosts, report: all, changes: answer.changes }, `${own}${changes}`);
       } catch (error) {
         // What the file lacks may be the reason.
-        show({ report }, describeReport(report));
+        show({ hosts, report }, describeReport(report));
         throw error;
       }
       return 0;
@@ -141,6 +156,7 @@ interface Converting extends OutputOptions {
 interface ConvertedFile {
   readonly file: DocumentFile;
   readonly report: readonly ReportEntry[];
+  readonly hosts: readonly HostResult[];
 }
 
 async function converted(
@@ -154,13 +170,33 @@ async function converted(
     const context = { ...options, ...files, parseJson, openTables };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");
-    const { document, report } = await convert(from, source, context);
-    return { file: { text: JSON.stringify(document), type: "json" }, report };
+    const { document, report, hosts } = await convert(from, source, context);
+    return { file: { text: JSON.stringify(document), type: "json" }, report, hosts };
   } catch (error) {
     const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
     if (!isExplained) throw error;
     throw new CommandError(`${path}: ${fileProblem(error)}`, { cause: error });
   }
+}
+
+const SIGNS = {
+  closed: "closed",
+  partly_closed: "partly closed",
+  changed: "changed",
+  imported: "imported",
+} as const;
+
+/** A line for each host, and one for each other kind of result. */
+function describeHosts(hosts: readonly HostResult[], report: readonly ReportEntry[]): string {
+  const width = Math.max(0, ...hosts.map(({ host }) => host.length));
+  const lines = hosts.map(({ host, state, routes, closed, why }) => {
+    const count = state === "partly_closed" ? ` (${closed} of ${routes} routes)` : "";
+    const reason = why === null ? "" : `: ${printable(why)}`;
+    return `${printable(host).padEnd(width)}  ${SIGNS[state]}${count}${reason}`;
+  });
+  const count = (level: string) => report.filter((entry) => entry.level === level).length;
+  const rest = `${count("omitted")} not imported, ${count("changed")} imported with differences: --details lists them`;
+  return `${[...lines, rest].join("\n")}\n`;
 }
 
 const headings = {

@@ -98,6 +98,13 @@ export const formatRules: FormatRules = {
       field: "config.response.trailers",
       absent: { set: {}, add: {}, remove: [], rename: {} },
     },
+    {
+      since: 9,
+      in: "plugins",
+      of: "transform",
+      field: "config.response.gateway_responses",
+      absent: false,
+    },
     { since: 7, in: "certificates", field: "source", values: ["local_ca"] },
     { since: 7, in: "applications", field: "https.mode", values: ["local_ca"] },
     {

@@ -17,12 +17,15 @@ import { Output, type OutputOptions } from "./output.ts";
 import { type ImportChoice, type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
 import { dropInvalid } from "./drop-invalid.ts";
+import { type HostResult, hostResults } from "./host-results.ts";
 
 export interface Conversion {
   /** The configuration file to import. */
   readonly document: unknown;
   /** The result for every object of the source, what was not imported first. */
   readonly report: readonly ReportEntry[];
+  /** The result for every host. */
+  readonly hosts: readonly HostResult[];
 }
 
 /** Functions that other rooms provide, and choices of the user. */
@@ -55,7 +58,8 @@ export async function convert(
   if (tree === null) await convertFile(from, source as Uint8Array, { output, context });
   else await convertTree(from, tree, { output, context });
   const document = dropInvalid(output);
-  return { document, report: report.finish() };
+  const entries = report.finish();
+  return { document, report: entries, hosts: hostResults(document, output, entries) };
 }
 
 interface Converting {

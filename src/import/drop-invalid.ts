@@ -20,6 +20,7 @@ import { applySteps } from "./transfer/plan.ts";
 import { DECODED_EARLY } from "./transfer/decoded-early.ts";
 import { holdsSecrets, sealSecrets } from "./transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
+import { CLOSING } from "./host-results.ts";
 import type { LostProtection, OutputObject, OutputScope, Output } from "./output.ts";
 
 /** More than the longest chain of references. */
@@ -179,13 +180,13 @@ function closeUnprotected(
       const isDisabled = object.fields["enabled"] === false;
       if (missingRoute !== undefined && isDisabled && `${object.label} `.startsWith(`${what} `))
         continue;
-      const until = `until you set up another protection: ${what} denied access and could not be imported`;
+      const lost = `${what} denied access and could not be imported`;
       if (object.collection === "routes") {
         object.fields["maintenance"] ??= {};
-        report.changed(object.label, `responds with 503 for maintenance ${until}`);
+        report.changed(object.label, `${CLOSING}${lost}`);
       } else {
         object.fields["enabled"] = false;
-        report.changed(object.label, `is disabled ${until}`);
+        report.changed(object.label, `is disabled until you set up another protection: ${lost}`);
       }
     }
   closeApplications(valid);

@@ -62,6 +62,11 @@ const MAX_OBJECTS = 200_000;
 /** Above all plugins. */
 const OUTSIDE = 9900;
 
+const forAll = (config: Document): Document => ({
+  ...config,
+  response: { ...(config["response"] as Document), gateway_responses: true },
+});
+
 export class Output {
   readonly #from: string;
   readonly #names = new Set<string>();
@@ -134,14 +139,15 @@ export class Output {
   /** Adds a plugin with the fields that the gateway's version has; null, with a report entry, when the gateway lacks the plugin. */
   plugin(draft: PluginDraft): string | null {
     const { name, scope, what, key, protects = false, when = null, enabled = true } = draft;
-    const { priority = this.#outside(draft), tags = [] } = draft;
+    const isOutside = this.#changesResponses(draft);
+    const { priority = isOutside ? OUTSIDE : null, tags = [] } = draft;
     const definition = this.plugins.get(name);
     if (definition === undefined) {
       this.report.omitted(what, `this gateway has no plugin ${name}`);
       if (protects && enabled) this.loseProtection({ scope, what });
       return null;
     }
-    const fit = fitConfig(definition.config, draft.config);
+    const fit = fitConfig(definition.config, isOutside ? forAll(draft.config) : draft.config);
     for (const field of fit.unknown)
       this.report.omitted(what, `the plugin ${name} has no field ${field}`);
     // The missing field may be the one that denies access.
@@ -152,12 +158,12 @@ export class Output {
     return this.add("plugins", target, fields);
   }
 
-  /** A priority above those of plugins that respond: sources set headers on their own redirects and errors, too. Null: the usual one. */
-  #outside({ name, config }: PluginDraft): number | null {
-    if (name !== "transform" || this.#from === "haproxy") return null;
+  /** Whether it sets headers of responses, which sources set on their own redirects and errors, too. */
+  #changesResponses({ name, config, priority }: PluginDraft): boolean {
+    if (name !== "transform" || this.#from === "haproxy" || priority !== undefined) return false;
     const { response } = config;
     const headers = isDocument(response) ? response["headers"] : null;
-    return isDocument(headers) && Object.keys(headers).length > 0 ? OUTSIDE : null;
+    return isDocument(headers) && Object.keys(headers).length > 0;
   }
 
   /** Closes the routes of the scope: the source protects them, the result does not. */

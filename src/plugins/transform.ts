@@ -210,7 +210,10 @@ function responseHandler(own: Config["response"]): NonNullable<PluginHandlers["r
   const body = changesBody(own) ? answerBodyChange(own) : null;
   if (headers === null && trailers === null && statuses.size === 0 && body === null) return null;
   return (context, draft) => {
-    if (draft.source === "gateway") return;
+    if (draft.source === "gateway") {
+      if (own.gateway_responses) headers?.(draft.headers, context);
+      return;
+    }
     if (!context.isGrpc) body?.(context, draft);
     headers?.(draft.headers, context);
     if (trailers !== null) draft.changeTrailers((fields) => trailers(fields, context));

@@ -55,7 +55,7 @@ describe("the CLI", () => {
   });
 
   const run = (path: string, env: Record<string, string> = {}) =>
-    runCommand(["import", path, "--from", "caddy", "--dry-run"], {
+    runCommand(["import", path, "--from", "caddy", "--dry-run", "--details"], {
       env: { SLUICE_URL: gateway.admin, ...env },
     });
 

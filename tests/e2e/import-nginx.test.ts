@@ -79,7 +79,7 @@ beforeAll(async () => {
     `http { default_type application/octet-stream; ${text.replaceAll("LISTEN", "80")} }`,
   );
   const file = join(directory, "nginx.conf");
-  const result = await runCommand(["import", "--from", "nginx", file], {
+  const result = await runCommand(["import", "--from", "nginx", file, "--details"], {
     env: { SLUICE_URL: gateway.admin },
   });
   expect([result.code, result.stderr]).toEqual([0, ""]);

@@ -88,7 +88,9 @@ export function transferEndpoints(
           isConverted,
         });
         const report = [...(source.report ?? []), ...found.report];
-        const reports = isConverted ? { report, report_groups: groupReport(report) } : {};
+        const reports = isConverted
+          ? { report, report_groups: groupReport(report), report_hosts: source.hosts }
+          : {};
         return {
           body: { changes, ...reports },
           headers: changeHeaders(revision, options, warnings),

@@ -1,6 +1,7 @@
 // Reads configuration files: small ones of JSON in this thread, all others in another, so that this one is not blocked.
 import type { Position } from "../../model/json-position.ts";
 import { openTables } from "../foreign-tables.ts";
+import type { HostResult } from "../host-results.ts";
 import type { ReportEntry } from "../report.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { readInThread } from "./reader-thread.ts";
@@ -13,6 +14,8 @@ export interface OpenDocument {
   /** Objects in it that have passed their schema, and have every field. */
   readonly decoded: WeakSet<object>;
   readonly report: readonly ReportEntry[] | null;
+  /** Of a conversion: the result for every host. */
+  readonly hosts: readonly HostResult[];
   readonly wasEncrypted: boolean;
   /** Where the path stands; null when unknown. */
   readonly positionOf: (path: string) => Promise<Position | null>;
@@ -55,6 +58,7 @@ export const opened = ({ value, positionOf }: SourceDocument): OpenDocument => (
   value,
   decoded: new WeakSet(),
   report: null,
+  hosts: [],
   wasEncrypted: false,
   positionOf,
 });

@@ -5,6 +5,7 @@ import { defaultsOf } from "../../model/decode.ts";
 import { ApiError, type ApiStatus } from "../../model/error.ts";
 import { recordSchemas } from "../../model/records.ts";
 import { allVerdicts, learn, limitChecks, REGEX_BUDGET_MS } from "../../snapshot/regex-safety.ts";
+import type { HostResult } from "../host-results.ts";
 import type { ReportEntry } from "../report.ts";
 import type { OpenDocument } from "./document-reader.ts";
 import { DECODED_EARLY, decodeEarly } from "./decoded-early.ts";
@@ -41,6 +42,7 @@ type ReaderEvent =
       readonly kind: "read";
       readonly json: string;
       readonly report: readonly ReportEntry[] | null;
+      readonly hosts: readonly HostResult[];
       readonly wasEncrypted: boolean;
     }
   | {
@@ -66,9 +68,9 @@ export function serveReader(scope: ReaderScope, context: ReadContext): void {
     learnAll(command.verdicts);
     limitChecks(REGEX_BUDGET_MS);
     try {
-      const { source, report, wasEncrypted } = await readDocument(task, context);
+      const { source, report, hosts, wasEncrypted } = await readDocument(task, context);
       const rest = sendObjects(source.value, scope);
-      return { kind: "read", json: JSON.stringify(rest), report, wasEncrypted };
+      return { kind: "read", json: JSON.stringify(rest), report, hosts, wasEncrypted };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { status, message, headers } = error;
@@ -120,12 +122,13 @@ export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocume
   if (event.kind === "refused")
     throw new ApiError(event.status, event.message, { headers: event.headers });
   if (event.kind !== "read") throw new Error(`unexpected response ${event.kind}`);
-  const { json, report, wasEncrypted } = event;
+  const { json, report, hosts, wasEncrypted } = event;
   const value = JSON.parse(json) as unknown;
   if (isDocument(value)) Object.assign(value, received.lists());
   return {
     value,
     report,
+    hosts,
     wasEncrypted,
     decoded: received.decoded,
     // Rare, and holding the file would cost the thread much memory: another thread reads it again.

@@ -9,6 +9,7 @@ import { isDocument } from "../../control/body.ts";
 import type { ImportChoice } from "../programs.ts";
 import { filesOfForm, isForm } from "../set-up/form.ts";
 import type { OpenTables } from "../npm/tables.ts";
+import type { HostResult } from "../host-results.ts";
 import type { ReportEntry } from "../report.ts";
 import {
   decodeText,
@@ -50,6 +51,8 @@ export interface ReadDocument {
   readonly source: SourceDocument;
   /** Report of the conversion from another program; null: it is a file of the gateway. */
   readonly report: readonly ReportEntry[] | null;
+  /** Its result for every host. */
+  readonly hosts: readonly HostResult[];
   /** Whether it was an encrypted export, which may contain parts that no other file may. */
   readonly wasEncrypted: boolean;
 }
@@ -65,15 +68,16 @@ export async function readDocument(
     const { convert } = await import("../convert.ts");
     const { from, agreesTerms, contentType } = form;
     const files = isForm(contentType) ? await filesOfForm(bytes, contentType) : bytes;
-    const { document, report } = await convert(from, files, { ...context, plugins, agreesTerms });
-    return { source: withoutText(document), report, wasEncrypted: false };
+    const converted = await convert(from, files, { ...context, plugins, agreesTerms });
+    const { document, report, hosts } = converted;
+    return { source: withoutText(document), report, hosts, wasEncrypted: false };
   }
   const source = await readSource(decodeText(bytes), form.type, context.parseJson);
   const { value } = source;
   if (!isDocument(value) || !("encrypted" in value))
-    return { source, report: null, wasEncrypted: false };
+    return { source, report: null, hosts: [], wasEncrypted: false };
   const inner = await decryptDocument(value, passphrase);
-  return { source: withoutText(inner), report: null, wasEncrypted: true };
+  return { source: withoutText(inner), report: null, hosts: [], wasEncrypted: true };
 }
 
 /** Where the path stands in a valid file of the gateway; null: another program's file. */

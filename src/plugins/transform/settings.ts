@@ -1,6 +1,15 @@
 // The settings of transform and their validation; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { config, group, headerName, listOf, nullable, regex, template } from "../../pdk/fields.ts";
+import {
+  config,
+  flag,
+  group,
+  headerName,
+  listOf,
+  nullable,
+  regex,
+  template,
+} from "../../pdk/fields.ts";
 import {
   forbiddenInTrailers,
   GATEWAY_FIELDS,
@@ -127,6 +136,10 @@ export const schema = config({
         },
       ),
       headers: headers("responses"),
+      gateway_responses: flag(
+        false,
+        "Change the headers of errors and redirects of the gateway itself, too; those of plugins with a higher priority stay as they are",
+      ),
       trailers: fields(
         "Trailer",
         "Trailers of responses, such as `grpc-message`, in the same order; only for listeners with an engine for trailers",

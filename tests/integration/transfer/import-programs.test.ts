@@ -56,7 +56,7 @@ function useImport(from: string, sourcePath: () => string) {
     return gateway;
   };
   const run = (...more: string[]) =>
-    runCommand(["import", "--from", from, sourcePath(), ...more], {
+    runCommand(["import", "--from", from, sourcePath(), "--details", ...more], {
       env: { SLUICE_URL: running().admin },
     });
   beforeAll(async () => {
@@ -89,7 +89,7 @@ describe("kong", () => {
   );
 
   test("a dry run reports everything and changes nothing", async () => {
-    const result = await run("--dry-run");
+    const result = await run("--dry-run", "--details");
     expect([result.code, result.stderr]).toEqual([0, ""]);
     expect(result.stdout).toStartWith("Not imported:\n");
     expect(result.stdout).toContain("Imported with differences:\n");

@@ -25,7 +25,7 @@ afterAll(async () => {
 const traefik = (prefix: string): Record<string, string> => ({
   "traefik.yml": `
 entryPoints:
-  web: { address: ":80", http: { middlewares: ["auth@file"] } }
+  web: { address: ":80", http: { middlewares: ["from@file", "auth@file"] } }
 providers: { file: { directory: /etc/traefik/dynamic } }
 `,
   [`dynamic/${prefix}.yml`]: `
@@ -37,7 +37,7 @@ http:
 `,
   // a:right
   "dynamic/auth.yml":
-    'http: { middlewares: { auth: { basicAuth: { users: ["a:{SHA}0nofEXcSAJSXFLGvmfBIpBb11vQ="] } } } }',
+    'http: { middlewares: { from: { headers: { customResponseHeaders: { X-From: traefik } } }, auth: { basicAuth: { users: ["a:{SHA}0nofEXcSAJSXFLGvmfBIpBb11vQ="] } } } }',
 });
 
 const status = async (host: string, headers: Record<string, string> = {}) =>
@@ -49,6 +49,12 @@ const status = async (host: string, headers: Record<string, string> = {}) =>
   ).status;
 
 async function isProtected(host: string): Promise<void> {
+  const isAsked = async () => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.httpPort}/`, { headers: { host } });
+    return answer.status === 401 && answer.headers.get("x-from") === "traefik";
+  };
+  // What the source sets on its own errors is on those of the gateway.
+  await eventually(isAsked, { deadlineMs: 20_000 });
   await eventually(async () => (await status(host)) === 401);
   expect(await status(host, { authorization: `Basic ${btoa("a:wrong")}` })).toBe(401);
   expect(await status(host, { authorization: `Basic ${btoa("a:right")}` })).toBe(200);
@@ -67,6 +73,9 @@ test("the command imports a folder, of whichever program it is", async () => {
   }
   const result = await runCommand(["import", directory], { env: { SLUICE_URL: gateway.admin } });
   expect([result.code, result.stderr]).toEqual([0, ""]);
+  expect(result.stdout).toMatch(
+    /^folder\.test {2}imported\n\d+ not imported, \d+ imported with differences: --details lists them\n\d+ created/,
+  );
   await isProtected("folder.test");
 });
 

@@ -294,7 +294,7 @@ describe("proxied requests", () => {
           remove: ["X-B", "X-C"],
         },
       },
-      response: { headers: { add: { "X-D": "yes" }, remove: ["X-E"] } },
+      response: { gateway_responses: true, headers: { add: { "X-D": "yes" }, remove: ["X-E"] } },
     });
   });
 
