@@ -5,6 +5,10 @@ declare module "*/dist/packed/reference.js" {
   export const path: string;
 }
 
+declare module "*/dist/packed/nodemailer.js" {
+  export const packed: Uint8Array<ArrayBuffer>;
+}
+
 declare module "*/dist/packed/quickjs.js" {
   export const packed: Uint8Array<ArrayBuffer>;
 }

@@ -289,6 +289,7 @@ export const ASSET_RULES: readonly AssetRule[] = [
   { room: "api", path: /^dist\/packed\/reference\.js$/, reason: "the API reference" },
   { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },
   { room: "plugins", path: /^dist\/packed\/quickjs\.js$/, reason: "the engine of scripts" },
+  { room: "observe", path: /^dist\/packed\/nodemailer\.js$/, reason: "what few gateways send" },
   { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
   { room: "cli", path: /^package\.json$/, reason: "the version" },
   { room: "cli", path: /^src\/cli\/plugin-template\//, reason: "what new plugins begin with" },
@@ -338,7 +339,7 @@ export const WAYS_OUT: Readonly<Record<string, string>> = {
     "StartTLS over a connection of the dialer; the package gets its sockets from there",
   "plugins/ldap-auth.ts": "it loads the package for directory.ts",
   "plugins/access-log/socket-sinks.ts": "datagrams to an address that the dialer has decided on",
-  "observe/alerts/smtp.ts": "the package gets its socket from the dialer",
+  "observe/alerts/mailer.ts": "it loads the package for smtp.ts, which gets its socket from the dialer",
   "discovery/docker-client.ts":
     "the API of containers, which only an admin sets; a unix socket as a rule",
   "fleet/peer-reads.ts":
@@ -363,7 +364,7 @@ export const OPENS_CONNECTIONS = new RegExp(
     String.raw`^import (?!type)[^;]*\b(?:connect|createConnection|createSocket|request|get|Agent|Resolver|promises|RedisClient|SQL)\b[^;]*from "(?:node:(?:net|tls|http|https|http2|dgram|dns|dns/promises)|bun)"`,
     String.raw`import \* as \w+ from "(?:node:)?(?:net|tls|http|https|http2|dgram|dns)"`,
     `from "(?:net|tls|https?|http2|dgram|dns|undici|axios|ws|nodemailer|ldapts|ioredis|pg)(?:/[^"]*)?"`,
-    String.raw`import\("(?:node:(?:net|tls|https?|http2|dgram|dns)[^"]*|nodemailer|ldapts|undici|ws)"\)`,
+    String.raw`import\("(?:node:(?:net|tls|https?|http2|dgram|dns)[^"]*|[^"]*packed/nodemailer\.js|ldapts|undici|ws)"\)`,
     String.raw`getBuiltinModule\("node:\w+"\)\s*\.(?:connect|request|get|createConnection|createSocket)\b`,
   ].join("|"),
   "m",

@@ -6,6 +6,7 @@ import { isLoopbackHost } from "../../net/loopback.ts";
 import { quote } from "../../net/quote.ts";
 import { destination } from "../../model/destination.ts";
 import { type FieldForm, oneOf } from "../../model/fields.ts";
+import { loadMailer } from "./mailer.ts";
 import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
 import { advanced, caCertificates, defineSink, secret, settings } from "./sink.ts";
@@ -116,8 +117,7 @@ export default defineSink({
   },
   async send(own, sent, { dialer, signal }) {
     const { host, port, tls, username, password, ca_certificates: ca, timeout } = own;
-    // Loaded on first use: most gateways send no mail.
-    const { default: mailer } = await import("nodemailer");
+    const mailer = await loadMailer();
     const transport = mailer.createTransport({
       host,
       port,
