@@ -105,7 +105,7 @@ test("after removal of the data directory, traffic continues, changes fail, and 
   const path = join(dataDir, "sluice.db");
   const response = await gateway.api("POST", "/api/v1/services", { name: "late" });
   expect([response.status, await response.json()]).toEqual([
-    500,
+    503,
     { error: `${path} was removed while it was in use; nothing was changed` },
   ]);
   const services: { name: string }[] = await gateway.ok("GET", "/api/v1/services");
@@ -170,7 +170,7 @@ needs("mount", loopDevices).test(
     writeFileSync(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, "tested");
     const change = () => gateway.api("PATCH", "/api/v1/services/site", { description: "late" });
     const refused = await change();
-    expect(refused.status).toBe(500);
+    expect(refused.status).toBe(503);
     expect((await refused.json()).error).toMatch(/read-only|disk.*nothing was changed/);
     expect(await page(gateway)).toBe("here");
     const warnings = async () => (await gateway.ok("GET", "/api/v1/admin/status")).warnings.join();
