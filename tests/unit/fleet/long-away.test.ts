@@ -101,3 +101,38 @@ test("entries of another history of the same fleet are not applied, though they 
   await first.changes.follow().catch(() => undefined);
   expect([...first.config.services.values()].map(({ name }) => name)).toEqual(["a", "kept"]);
 });
+
+test.each([
+  { why: "a later revision", revision: 9 },
+  { why: "the same revision", revision: 5 },
+  { why: "an earlier revision", revision: 3 },
+])(
+  "a state of another history is taken when it is decided, as $why, and what is lost is copied first",
+  async ({ revision }) => {
+    const { source, first, second } = scene();
+    await create(first, "a");
+    await second.changes.follow();
+    const begin = source.entries[0]!;
+    for (const name of ["lost", "lost as well", "and this"]) await create(second, name);
+    expect(second.changes.revision).toBe(5);
+    source.entries.splice(0);
+    // Up to the position of the decision.
+    source.entries.push(...Array.from({ length: 5 }, () => begin));
+    const names = () => [...second.config.services.values()].map(({ name }) => name);
+    // The state of the fleet alone, as it is written for nodes that join, takes nothing back.
+    source.newestWhole = { ...first.whole(), position: 5 };
+    source.pruned = 5;
+    await second.changes.follow().catch(() => undefined);
+    expect([names().length, second.copies]).toEqual([4, []]);
+    source.newestWhole = first.whole({ position: 5, revision });
+    await second.changes.follow();
+    expect([names(), second.copies, second.changes.revision]).toEqual([["a"], [4], revision]);
+    expect(second.store.load()).toMatchObject({ revision });
+    await first.changes.follow();
+    await create(second, "next");
+    await first.changes.follow();
+    expect(first.store.load().config).toEqual(second.store.load().config);
+    // Nothing of the node that decided was lost.
+    expect(first.copies).toEqual([]);
+  },
+);

@@ -34,6 +34,8 @@ export class TestNode {
   readonly #clock: { now(): number };
   /** Whether nothing can be written to its database. */
   isFull = false;
+  /** Positions at which the database was copied, before it lost changes. */
+  readonly copies: number[] = [];
   /** Whether a worker does not activate versions. */
   isStuck = false;
   /** What the next changes expect of the other nodes. */
@@ -71,6 +73,7 @@ export class TestNode {
       source: this.#source,
       codec,
       node: this.#name,
+      keepCopy: (position: number) => void this.copies.push(position),
       doubtMs: 0,
       log,
       requireOpen: () => {},
@@ -131,9 +134,12 @@ export class TestNode {
     };
   }
 
-  /** What it has, for nodes that join. */
-  whole(): Entry {
-    return wholeEntry({ store: this.store, codec, node: this.#name }, this.store.mark()!);
+  /** What it has, for nodes that join; `position`: as a decision for all nodes, which makes revision `revision`. */
+  whole(decided?: { readonly position: number; readonly revision: number }): Entry {
+    const by = { store: this.store, codec, node: this.#name };
+    if (decided === undefined) return wholeEntry(by, this.store.mark()!);
+    const mark = { position: decided.position, id: Bun.randomUUIDv7() };
+    return wholeEntry(by, mark, { revision: decided.revision, summary: "decided" });
   }
 
   #step(step: "prepare" | "activate"): void {
