@@ -1,6 +1,7 @@
 // All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
 import type { FleetDuty } from "../control/fleet-view.ts";
 import { local } from "../control/principal.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
 import type { EntryMark, Fact } from "../model/fact.ts";
 import { statKinds } from "../model/rollup.ts";
 import { RETENTION } from "../observe/stats/rollups.ts";
@@ -34,14 +35,15 @@ export function wholeEntry(
   decision: Decision | null = null,
 ): Entry {
   const { config, revision } = store.load();
+  const at = new Date().toISOString();
   const changed = {
     revision: decision?.revision ?? revision,
-    at: new Date().toISOString(),
+    at,
     actor: "fleet",
     summary: decision?.summary ?? "join the fleet",
     by: local,
     change: wholeOf(config),
-    audit: [],
+    audit: decision === null ? [] : [decidedBy(node, { ...decision, at })],
   };
   return codec.encode(mark, node, {
     kind: "whole",
@@ -51,6 +53,17 @@ export function wholeEntry(
     isDecided: decision !== null,
   });
 }
+
+/** A person on the machine of a node. */
+const decidedBy = (
+  node: string,
+  { at, revision, summary }: Decision & { readonly at: string },
+): AuditEntry => ({
+  at,
+  ...{ actor: "local", method: "local", address: "" },
+  ...{ action: "adopt", kind: "fleet", object_id: node, object_name: null },
+  ...{ result: "ok", revision, detail: { summary } },
+});
 
 /** The last entries always stay. */
 export const KEPT_ENTRIES = 1000;

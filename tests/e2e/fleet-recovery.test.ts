@@ -308,6 +308,11 @@ test.each([
       return existsSync(folder) ? readdirSync(folder).length : 0;
     });
     expect(copies).toEqual(from === "store" ? [1, 1] : [0, 0]);
+    const audit: { action: string; actor: string; kind: string }[] = await second.ok(
+      "GET",
+      "/api/v1/audit?action=adopt",
+    );
+    expect(audit.map(({ actor, kind }) => [actor, kind])).toEqual([["local", "fleet"]]);
     if (from === "this-node") return;
     const revisions: { number: number; summary: string }[] = await second.ok(
       "GET",
