@@ -31,7 +31,7 @@ export const createCheck = (builtIn: PluginCatalogue, url: URL): Command => ({
   details:
     "FILE is what export writes, YAML or JSON, and is checked by itself; - is standard input. Without it, every stored\n" +
     "object is checked as if the gateway started: fields, references, patterns, clashes between listeners. Nothing is\n" +
-    "changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets answer is not\n" +
+    "changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets respond is not\n" +
     "checked. Exit code 0: it can be served; 1: it cannot, and the output says why.",
   flags,
   async run(argv, { env, print }) {

@@ -22,7 +22,7 @@ export const storeFlags: readonly Flag[] = [
     name: "store-fallback-hosts",
     value: "HOST[:PORT],...",
     description:
-      "Other hosts of the database of --store, tried in order while it does not answer or is a standby",
+      "Other hosts of the database of --store, tried in order while it does not respond or is a standby",
   },
   {
     name: "store-password-file",

@@ -45,7 +45,7 @@ export async function upgradeInFleet(
     if (!(error instanceof FleetError || error instanceof SourceUnreachable)) throw error;
     const reason = error instanceof FleetError ? error.message : meaningOf(error);
     throw refused(
-      `the other nodes of the fleet cannot be seen: ${reason ?? "the database of --store does not answer"}`,
+      `the other nodes of the fleet cannot be seen: ${reason ?? "the database of --store does not respond"}`,
       error,
     );
   } finally {

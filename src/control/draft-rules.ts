@@ -42,7 +42,7 @@ function warnAboutCatchAlls(draft: Draft): void {
     const old = base.routes.get(route.id);
     if (!isCatchAll(route) || (old !== undefined && isCatchAll(old))) continue;
     draft.warn(
-      `${labelOf(config, { collection: "routes", id: route.id })} matches every request that no other route matches, for any host: clients get its response in the place of settings.default_site`,
+      `${labelOf(config, { collection: "routes", id: route.id })} matches every request that no other route matches, for any host: clients get its response instead of settings.default_site`,
     );
   }
 }

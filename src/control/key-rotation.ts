@@ -45,7 +45,7 @@ export interface KeyRotated {
 const FOLLOW_MS = 10_000;
 
 const UNKNOWN_NODES =
-  "which nodes have the new key is not known, because the database of the fleet does not answer: see the page Fleet";
+  "which nodes have the new key is not known, because the database of the fleet does not respond: see the page Fleet";
 
 export class KeyRotation {
   readonly #options: KeyRotationOptions;

@@ -103,7 +103,7 @@ const headers = group(
         additionalProperties: false,
         default: {},
         maxProperties: 100,
-        description: "Response headers to set, in the place of the upstream's",
+        description: "Response headers to set, instead of the upstream's",
         form: { title: "Response headers", help: "They replace the upstream's" },
       },
     ),

@@ -15,7 +15,7 @@ export const cachePurgeInput = t.Object(
     soft: t.Optional(
       t.Boolean({
         description:
-          "Soft purge: the responses become stale in the place of being removed, so that stale_while_revalidate and " +
+          "Soft purge: the responses become stale instead of being removed, so that stale_while_revalidate and " +
           "stale_if_error may still serve them while the service is asked again. Default: false",
       }),
     ),

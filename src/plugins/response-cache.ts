@@ -60,7 +60,7 @@ with a \`priority\` below 2500 are part of what is stored; move \`compress\` the
 
 \`POST /api/v1/cache/purge\` removes responses for all workers before it returns: \`{"key": "shop.example.com/page?a=1"}\`,
 \`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "update"}\` (a tag of the \`Surrogate-Key\` or \`Cache-Tag\` that the service has sent), or
-everything; with \`plugin_id\` of one instance only. With \`"soft": true\` they become stale in the place of being removed. In a
+everything; with \`plugin_id\` of one instance only. With \`"soft": true\` they become stale instead of being removed. In a
 fleet all nodes purge.`,
   group: "content",
   order: 2500,

@@ -14,7 +14,7 @@ export function cacheEndpoints({ cachePurge }: ControlPlane): Endpoint[] {
         summary: "Purge responses from the cache",
         description:
           "Returns when no worker serves a purged response any more. Responses to requests that went to a service before the " +
-          "purge are not stored either. A soft purge (`soft`) makes responses stale in the place of removing them. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs " +
+          "purge are not stored either. A soft purge (`soft`) makes responses stale instead of removing them. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs " +
           "an older version only this node purges, and `X-Warning` says so.",
         tags: ["Plugins"],
         requestBody: { ...bodyOf("CachePurge"), required: false },

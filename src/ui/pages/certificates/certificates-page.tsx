@@ -29,7 +29,7 @@ const expiresSoon = (certificate: Certificate): boolean => {
 };
 
 const kinds = {
-  acme: "ordered",
+  acme: "ACME",
   upload: "uploaded",
   self_signed: "self-signed",
   local_ca: "local CA",
