@@ -232,8 +232,9 @@ docs: setup
 	$(BUN) scripts/configuration-reference.ts >docs/configuration.md
 	$(BUN) scripts/plugin-reference.ts
 	$(BUN) scripts/request-life.ts
+	$(BUN) scripts/migrating.ts
 	$(BUN) scripts/badges.ts
-	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md docs/migrating.md
 
 #? monitoring: Write the Grafana dashboard and the alert rules into examples/monitoring
 .PHONY: monitoring
