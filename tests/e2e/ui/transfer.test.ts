@@ -133,7 +133,7 @@ test("a file of Kong is recognized and comes with an import report", async () =>
   });
   const [chooser] = await Promise.all([
     page.waitForEvent("filechooser"),
-    page.getByRole("button", { name: "Choose a file" }).click(),
+    page.getByRole("button", { name: "Choose files" }).click(),
   ]);
   await chooser.setFiles(resolve(import.meta.dir, "../../fixtures/import/kong.yaml"));
   await page.getByText("Detected: Kong (declarative file)").waitFor();
@@ -181,8 +181,8 @@ test("a file may be dropped anywhere on the page, also over pasted text", async 
   await dropFiles(page, [caddy], { x: 640, y: 320 });
   await page.getByText("Detected: Caddy (JSON)").waitFor();
   await dropFiles(page, [caddy, kong], beside);
-  await page.getByText("Drop a single file.").waitFor();
-  await page.getByText("caddy.json", { exact: true }).waitFor();
+  await page.getByText("Detected: Whole set-up (the gateway detects the program)").waitFor();
+  await page.getByText("2 files", { exact: true }).waitFor();
   expect(page.url()).toContain("/ui/export-import?tab=import");
   await page.getByRole("button", { name: "Choose another file" }).click();
   await dropFiles(page, [import.meta.dir], beside);
@@ -258,7 +258,7 @@ test("an encrypted export has everything, and imports only with its passphrase",
   expect(await Bun.file(path).json()).toMatchObject({ format: 1, encrypted: expect.anything() });
 
   await page.getByRole("tab", { name: "Import" }).click();
-  await page.locator('input[type="file"]').setInputFiles(path);
+  await page.locator('input[type="file"]').first().setInputFiles(path);
   const given = page.getByRole("tabpanel", { name: "Import" }).getByLabel("Passphrase");
   await given.fill("another passphrase");
   await page.getByRole("button", { name: "Preview changes" }).click();
@@ -266,6 +266,27 @@ test("an encrypted export has everything, and imports only with its passphrase",
   await given.fill("a long passphrase");
   await page.getByRole("button", { name: "Preview changes" }).click();
   await page.getByText(/No changes: the gateway.s configuration equals/).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("the files of a set-up are imported together, with a line for each host", async () => {
+  const folder = join(directory, "set-up");
+  const files = {
+    "traefik.yml": "entryPoints: { web: { address: ':80', http: { middlewares: ['auth@file'] } } }",
+    "dynamic/app.yml":
+      "http: { routers: { app: { rule: 'Host(`set-up.test`)', entryPoints: [web], service: app } }, services: { app: { loadBalancer: { servers: [{ url: 'http://127.0.0.1:9' }] } } } }",
+  };
+  for (const [name, content] of Object.entries(files)) await Bun.write(join(folder, name), content);
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/export-import?tab=import",
+  });
+  await page.locator('input[type="file"]').nth(1).setInputFiles(folder);
+  await page.getByText("2 files", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Preview changes" }).click();
+  const line = page.locator(".report-line").first();
+  await line.waitFor();
+  expect(await line.textContent()).toMatch(/^set-up\.testClosed: middleware "auth"/);
   expect(complaints).toEqual([]);
   await close();
 });

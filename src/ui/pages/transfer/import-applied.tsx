@@ -17,7 +17,7 @@ interface Props {
 
 export function ImportApplied({ answer, onAgain }: Props) {
   const { data: status } = useStatus();
-  const { changes, report_groups: groups = [] } = answer.value;
+  const { changes, report_groups: groups = [], report_hosts: hosts = [] } = answer.value;
   const workers = status?.workers ?? 1;
   const revision = answer.revision ?? 0;
   return (
@@ -51,7 +51,7 @@ export function ImportApplied({ answer, onAgain }: Props) {
           </Group>
         </Stack>
       </Alert>
-      {groups.length > 0 && <ImportReport groups={groups} />}
+      {groups.length > 0 && <ImportReport groups={groups} hosts={hosts} />}
       <Section title="Changes">
         <ChangeList changes={changes} none="No changes." />
       </Section>

@@ -57,7 +57,7 @@ function Flow() {
     <>
       <Section
         title="Source"
-        text="A configuration file of Sluice, Kong, Caddy, nginx, Nginx Proxy Manager, Traefik or Docker Compose. You see a preview before anything changes."
+        text="A configuration file of Sluice, or the set-up of Kong, Caddy, nginx, Nginx Proxy Manager, Traefik, Docker Compose or HAProxy: one file, several, a folder or a zip. You see a preview before anything changes."
       >
         <Stack>
           <SourceField source={source} onChange={choose} />

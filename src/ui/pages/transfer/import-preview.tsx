@@ -25,7 +25,7 @@ interface Props {
 }
 
 export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
-  const { changes, report_groups: groups = [] } = answer.value;
+  const { changes, report_groups: groups = [], report_hosts: hosts = [] } = answer.value;
   const { data: status } = useStatus();
   const [agrees, setAgrees] = useState(false);
   const accounts = changes.filter(({ kind, action }) => kind === ACCOUNT && action === "create");
@@ -48,7 +48,7 @@ export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
           {answer.warning}
         </Alert>
       )}
-      {groups.length > 0 && <ImportReport groups={groups} />}
+      {groups.length > 0 && <ImportReport groups={groups} hosts={hosts} />}
       <Section title="Changes" text={`Total: ${countsInWords(changes)}. Nothing is applied yet.`}>
         <ChangeList
           changes={changes}

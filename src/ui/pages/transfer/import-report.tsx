@@ -33,10 +33,42 @@ const levels: readonly {
   },
 ];
 
-export function ImportReport({ groups }: { readonly groups: readonly ReportGroup[] }) {
+/** Those that need attention come first. */
+const MANY = 200;
+
+type HostResult = NonNullable<Schemas["Changes"]["report_hosts"]>[number];
+
+const states: Readonly<Record<HostResult["state"], string>> = {
+  closed: "Closed",
+  partly_closed: "Partly closed",
+  changed: "Changed",
+  imported: "Imported",
+};
+
+interface ReportProps {
+  readonly groups: readonly ReportGroup[];
+  readonly hosts: readonly HostResult[];
+}
+
+export function ImportReport({ groups, hosts }: ReportProps) {
   return (
     <Section title="Import report" text="Every part of the source is in one of these lists.">
       <Stack gap="lg">
+        {hosts.length > 0 && (
+          <Stack gap={0}>
+            {hosts.slice(0, MANY).map(({ host, state, why }) => (
+              <div key={host} className="report-line">
+                <Text size="sm" fw={600} component="div">
+                  {host}
+                </Text>
+                <Text size="sm" component="div">
+                  {states[state]}
+                  {why !== null && `: ${why}`}
+                </Text>
+              </div>
+            ))}
+          </Stack>
+        )}
         {levels.map(({ level, ...look }) => (
           <Level
             key={level}

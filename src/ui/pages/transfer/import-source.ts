@@ -1,7 +1,7 @@
 // Detects the format of a file or text to import; sends nothing.
 
 export type Format =
-  "sluice" | "kong" | "caddy" | "npm" | "nginx" | "traefik" | "compose" | "haproxy";
+  "sluice" | "kong" | "caddy" | "npm" | "nginx" | "traefik" | "compose" | "haproxy" | "auto";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
   { value: "sluice", label: "Sluice configuration file" },
@@ -12,6 +12,7 @@ export const formats: readonly { readonly value: Format; readonly label: string 
   { value: "traefik", label: "Traefik (YAML or TOML)" },
   { value: "compose", label: "Docker Compose (labels of Traefik or Caddy, nginx-proxy)" },
   { value: "haproxy", label: "HAProxy (haproxy.cfg)" },
+  { value: "auto", label: "Whole set-up (the gateway detects the program)" },
 ];
 
 export interface Source {
@@ -21,6 +22,8 @@ export interface Source {
   /** Null: binary. */
   readonly text: string | null;
   readonly data: Blob | string;
+  /** Of a form with several files; absent: that of the format. */
+  readonly contentType?: string;
   /** The detected format; null: unknown. */
   readonly format: Format | null;
   readonly type: "json" | "yaml";
@@ -38,6 +41,7 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   traefik: 33_554_432,
   compose: 33_554_432,
   haproxy: 33_554_432,
+  auto: 33_554_432,
 };
 
 /** Whether its size is above the gateway's limit. */
@@ -46,20 +50,27 @@ export const isTooLarge = (source: Source, format: Format): boolean =>
 
 const SQLITE = "SQLite format 3\0";
 
+const binary = { text: null, type: "json", isEncrypted: false, problem: null } as const;
+
+/** One file, or several with the folders that they were chosen in. */
+export async function readFiles(files: readonly File[]): Promise<Source> {
+  const [first] = files;
+  if (first !== undefined && files.length === 1) return await readFile(first);
+  const form = new FormData();
+  for (const file of files) form.append("file", file, file.webkitRelativePath || file.name);
+  const body = new Response(form);
+  const contentType = body.headers.get("content-type") ?? "";
+  const data = await body.blob();
+  const name = `${files.length} files`;
+  return { ...binary, name, size: data.size, data, contentType, format: "auto" };
+}
+
 export async function readFile(file: File): Promise<Source> {
   const head = await file.slice(0, SQLITE.length).text();
   const { name, size } = file;
-  if (head === SQLITE)
-    return {
-      name,
-      size,
-      text: null,
-      data: file,
-      format: "npm",
-      type: "json",
-      isEncrypted: false,
-      problem: null,
-    };
+  if (head === SQLITE) return { ...binary, name, size, data: file, format: "npm" };
+  if (/\.(?:zip|tar|tar\.gz|tgz)$/i.test(name))
+    return { ...binary, name, size, data: file, format: "auto" };
   return { ...readText(await file.text()), name, size, data: file };
 }
 

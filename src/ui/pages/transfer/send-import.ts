@@ -17,8 +17,9 @@ export interface Import {
   readonly agreesTerms?: boolean;
 }
 
-function contentTypeOf(format: Format, { type }: Source): string {
-  if (format === "npm") return "application/octet-stream";
+function contentTypeOf(format: Format, { type, contentType }: Source): string {
+  if (contentType !== undefined) return contentType;
+  if (format === "npm" || format === "auto") return "application/octet-stream";
   return format === "nginx" ? "text/plain" : `application/${type}`;
 }
 

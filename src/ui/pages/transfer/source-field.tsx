@@ -12,7 +12,7 @@ import {
 import { IconFile, IconFileUpload } from "@tabler/icons-react";
 import { notifyError } from "../../api/changes.tsx";
 import { useFileDrop } from "./file-drop.ts";
-import { readFile, readText, sizeInWords, type Source } from "./import-source.ts";
+import { readFiles, readText, sizeInWords, type Source } from "./import-source.ts";
 
 interface Props {
   readonly source: Source | null;
@@ -20,13 +20,12 @@ interface Props {
 }
 
 export function SourceField({ source, onChange }: Props) {
-  const take = (file: File | null | undefined) => {
-    if (file) readFile(file).then(onChange, () => notifyError(new Error(unreadable(file.name))));
+  const take = (files: readonly File[]) => {
+    const [first] = files;
+    if (first !== undefined)
+      readFiles(files).then(onChange, () => notifyError(new Error(unreadable(first.name))));
   };
-  const isOver = useFileDrop((files) => {
-    if (files.length === 1) take(files[0]);
-    else notifyError(new Error("Drop a single file."));
-  });
+  const isOver = useFileDrop(take);
   if (source !== null && source.name !== null)
     return <ChosenFile source={source} isOver={isOver} onRemove={() => onChange(null)} />;
   return (
@@ -47,12 +46,15 @@ export function SourceField({ source, onChange }: Props) {
   );
 }
 
+/** React has no name for it. */
+const FOLDER = { webkitdirectory: "" } as object;
+
 /** A folder, or a missing or unreadable file. */
 const unreadable = (name: string) => `${name} could not be read. Is it a file?`;
 
 interface DropAreaProps {
   readonly isOver: boolean;
-  readonly onChoose: (file: File | null) => void;
+  readonly onChoose: (files: readonly File[]) => void;
 }
 
 /** The whole page accepts dropped files. */
@@ -61,16 +63,25 @@ function DropArea({ isOver, onChoose }: DropAreaProps) {
     <Paper withBorder p="lg" className={isOver ? "drop-area is-over" : "drop-area"}>
       <Stack align="center" gap="xs" ta="center">
         <IconFileUpload size={30} stroke={1.4} aria-hidden="true" />
-        <Text size="sm">Drop a file here</Text>
-        <FileButton onChange={onChoose}>
-          {(props) => (
-            <Button variant="default" {...props}>
-              Choose a file
-            </Button>
-          )}
-        </FileButton>
+        <Text size="sm">Drop files here</Text>
+        <Group gap="xs" justify="center">
+          <FileButton multiple onChange={onChoose}>
+            {(props) => (
+              <Button variant="default" {...props}>
+                Choose files
+              </Button>
+            )}
+          </FileButton>
+          <FileButton multiple onChange={onChoose} inputProps={FOLDER}>
+            {(props) => (
+              <Button variant="default" {...props}>
+                Choose a folder
+              </Button>
+            )}
+          </FileButton>
+        </Group>
         <Text size="xs" c="dimmed">
-          gateway.yaml, kong.yaml, caddy.json, nginx.conf, database.sqlite
+          gateway.yaml, kong.yaml, caddy.json, nginx.conf, database.sqlite, set-up.zip
         </Text>
       </Stack>
     </Paper>
