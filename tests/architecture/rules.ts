@@ -339,7 +339,8 @@ export const WAYS_OUT: Readonly<Record<string, string>> = {
     "StartTLS over a connection of the dialer; the package gets its sockets from there",
   "plugins/ldap-auth.ts": "it loads the package for directory.ts",
   "plugins/access-log/socket-sinks.ts": "datagrams to an address that the dialer has decided on",
-  "observe/alerts/mailer.ts": "it loads the package for smtp.ts, which gets its socket from the dialer",
+  "observe/alerts/mailer.ts":
+    "it loads the package for smtp.ts, which gets its socket from the dialer",
   "discovery/docker-client.ts":
     "the API of containers, which only an admin sets; a unix socket as a rule",
   "fleet/peer-reads.ts":
