@@ -136,8 +136,8 @@ export class Follower {
   }
 
   /** This node cannot follow. */
-  obstruct(reason: Unfollowable): void {
-    this.#obstacle.set(reason, this.#end.position);
+  obstruct(reason: Unfollowable, tookMs = 0): void {
+    this.#obstacle.set(reason, this.#end.position, tookMs);
   }
 
   get state(): NodeState {
@@ -383,13 +383,14 @@ export class Follower {
   async #followOnce(): Promise<void> {
     if (this.#parts === null) return;
     const { changes, store } = this.#parts;
+    const begun = performance.now();
     try {
       await changes.follow();
       this.#obstacle.clear();
     } catch (error) {
       this.#wantsFollow ||= store.mayBeOneOfMany;
       if (error instanceof SourceUnreachable) this.lose(error);
-      else if (!this.#wantsFollow) this.obstruct(reasonOf(error));
+      else if (!this.#wantsFollow) this.obstruct(reasonOf(error), performance.now() - begun);
     }
     this.#report();
   }

@@ -11,6 +11,7 @@ export class Obstacle {
   /** Monotonic, milliseconds: of the last attempt, and since when this node does not follow. */
   #triedAt = 0;
   #began = 0;
+  #tookMs = 0;
 
   constructor(log: Log) {
     this.#log = log;
@@ -26,7 +27,8 @@ export class Obstacle {
     return this.#reason === null ? null : { state: this.#reason.state, since: this.#began };
   }
 
-  set(reason: Unfollowable, head: number): void {
+  /** `tookMs`: the attempt. */
+  set(reason: Unfollowable, head: number, tookMs: number): void {
     if (this.#reason?.message !== reason.message)
       this.#log.error("this node cannot follow its fleet", { error: reason.message });
     const now = performance.now();
@@ -34,6 +36,7 @@ export class Obstacle {
     this.#reason = reason;
     this.#head = head;
     this.#triedAt = now;
+    this.#tookMs = tookMs;
   }
 
   clear(): void {
@@ -41,10 +44,11 @@ export class Obstacle {
     this.#reason = null;
   }
 
-  /** Whether to try again: with each new entry, and from time to time. */
+  /** Whether to try again: with each new entry, and from time to time, where attempts are slow for a fifth of the time. */
   isDue(head: number, retryMs: number): boolean {
+    const pauseMs = Math.max(retryMs, 4 * this.#tookMs);
     return (
-      this.#reason === null || head !== this.#head || performance.now() - this.#triedAt >= retryMs
+      this.#reason === null || head !== this.#head || performance.now() - this.#triedAt >= pauseMs
     );
   }
 }

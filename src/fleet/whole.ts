@@ -60,9 +60,16 @@ const decidedBy = (
   { at, revision, summary }: Decision & { readonly at: string },
 ): AuditEntry => ({
   at,
-  ...{ actor: "local", method: "local", address: "" },
-  ...{ action: "adopt", kind: "fleet", object_id: node, object_name: null },
-  ...{ result: "ok", revision, detail: { summary } },
+  actor: "local",
+  method: "local",
+  address: "",
+  action: "adopt",
+  kind: "fleet",
+  object_id: node,
+  object_name: null,
+  result: "ok",
+  revision,
+  detail: { summary },
 });
 
 /** The last entries always stay. */
