@@ -37,7 +37,7 @@ const asCount = (value: number) => String(value);
 
 async function changeRows(changes: number): Promise<Row[]> {
   const bounds = [
-    { count: 3, p50: 20, p99: 80 },
+    { count: 3, p50: 15, p99: 60 },
     { count: 10, p50: 40, p99: Number.POSITIVE_INFINITY },
   ];
   const rows: Row[] = [];
