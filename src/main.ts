@@ -14,6 +14,7 @@ import { warnAboutPassword } from "./cli/counter-flags.ts";
 import { createNode, foundFleet } from "./cli/fleet-node.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
+import { replayCommand } from "./cli/replay.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
 import { createListenersCommand } from "./cli/listeners.ts";
 import { listen, loadApi } from "./cli/management-listener.ts";
@@ -382,6 +383,7 @@ process.exit(
     backupCommand,
     exportCommand,
     createImport(catalogue),
+    replayCommand,
     createSchemaCommand(catalogue),
     createPluginCommand({ catalogue, url: readerUrl }),
     diffCommand,

@@ -62,6 +62,7 @@ function manualOf(commands: readonly Command[], date: Date): string {
     "Of check and plugin check: something is wrong, which the output lists.",
     "Of diff with \\-\\-exit\\-code: there are differences.",
     "Of healthcheck: the gateway is not ready.",
+    "Of replay: responses differ.",
     ".It 2",
     "The command line is wrong; nothing was done.",
     ".It 3",
