@@ -7,6 +7,7 @@ import type { Command } from "../src/cli/command.ts";
 import { createCompletion } from "../src/cli/completion.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
+import { replayCommand } from "../src/cli/replay.ts";
 import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
@@ -168,6 +169,7 @@ const commands: readonly Command[] = [
   backupCommand,
   exportCommand,
   createImport(new Map()),
+  replayCommand,
   createSchemaCommand(new Map()),
   createPluginCommand({ catalogue: new Map(), url: new URL(import.meta.url) }),
   diffCommand,
