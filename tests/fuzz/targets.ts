@@ -1,5 +1,6 @@
 // All fuzz targets.
 import type { FuzzTarget } from "./target.ts";
+import { target as archive } from "./targets/archive.ts";
 import { target as cacheControl } from "./targets/cache-control.ts";
 import { target as cacheFields } from "./targets/cache-fields.ts";
 import { target as chunkedBody } from "./targets/chunked-body.ts";
@@ -28,6 +29,7 @@ export const targets: readonly FuzzTarget[] = [
     requestPath,
     router,
     importDocument,
+    archive,
     dnsMessage,
     der,
     http1Connection,
