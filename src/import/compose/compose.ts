@@ -5,7 +5,7 @@ import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { type SourceTree, treeOf } from "../set-up/tree.ts";
 import { locateErrors, readText } from "../source-text.ts";
-import { warnOfEntryPoints } from "../traefik/files.ts";
+import { warnOfEntryPoints, withUsers } from "../traefik/files.ts";
 import { labelsToDynamic } from "../traefik/labels.ts";
 import { closedByConflicts, mergeDynamic, routersIn } from "../traefik/merge.ts";
 import { convertTraefik } from "../traefik/traefik.ts";
@@ -94,7 +94,8 @@ function convertServices(
   for (const name of conflicts)
     report.omitted(name, "two definitions of it differ, which Traefik rejects");
   for (const [router, why] of closedByConflicts(dynamic, conflicts)) closed.set(router, why);
-  convertTraefik({ ...settings, ...dynamic }, output, { closed, hasSites: true });
+  const whole = withUsers(dynamic, proxies.setUp.read);
+  convertTraefik({ ...settings, ...whole }, output, { closed, hasSites: true });
   if (lost !== null)
     report.omitted(
       `${lost} of Traefik`,

@@ -21,6 +21,8 @@ export interface TraefikSetUp {
   readonly lost: string | null;
   /** Whether a service of the project is Traefik. */
   readonly isThere: boolean;
+  /** The text of a file in its container; null: it is not in the files. */
+  readonly read: (path: string) => string | null;
 }
 
 const USUAL = ["yml", "yaml", "toml"].flatMap((ending) => [
@@ -37,14 +39,23 @@ export async function readTraefik(
   const flags = flagsToStatic([...command, ...variablesToFlags(environment)]);
   const { settings, isExposedByDefault } = flags;
   const alone = { settings, isExposedByDefault, documents: [], lost: null };
-  if (found === null) return { ...alone, isThere: false };
+  if (found === null) return { ...alone, isThere: false, read: () => null };
   const mounts = new Mounts(found.of);
+  const readText = (path: string): string | null => {
+    const place = mounts.at(posix.resolve("/", path));
+    return place.kind === "file" ? place.text : null;
+  };
   const read = new MountedFiles(mounts, found.of, { output, context });
   const [missing] = found.of.missing;
   const given = flags.all.get("configfile");
   const main = read.first(given === undefined ? USUAL : [given]);
   if (main.kind === "unknown" || (main.kind !== "file" && given !== undefined))
-    return { ...alone, lost: main.kind === "unknown" ? main.what : (given ?? ""), isThere: true };
+    return {
+      ...alone,
+      lost: main.kind === "unknown" ? main.what : (given ?? ""),
+      isThere: true,
+      read: readText,
+    };
   const { statics, documents } = await read.parsed(main.kind === "file" ? [main] : []);
   const fixed = oneStatic(statics, ["file", "docker"]);
   const providers = memberOf(statics[0]?.value, "providers");
@@ -64,6 +75,7 @@ export async function readTraefik(
     documents: [...documents, ...dynamic.documents],
     lost: unknown?.kind === "unknown" ? unknown.what : (missing ?? null),
     isThere: true,
+    read: readText,
   };
 }
 

@@ -51,7 +51,42 @@ export async function convertTraefikFiles(
   for (const name of conflicts)
     output.report.omitted(name, "two files define it differently, and Traefik uses one of them");
   const closed = closedByConflicts(dynamic, conflicts);
-  convertTraefik({ ...fixed, ...dynamic }, output, { closed });
+  const whole = withUsers(dynamic, (path) => fileNamed(tree, path));
+  convertTraefik({ ...fixed, ...whole }, output, { closed });
+}
+
+/** The only file of the folder with the name of a path in the container; null: there is none, or it is not sure which. */
+function fileNamed(tree: SourceTree, path: string): string | null {
+  const name = path.replace(/^.*\//, "");
+  const found = tree.paths().filter((one) => one === name || one.endsWith(`/${name}`));
+  const [first] = found;
+  return first === undefined || found.length > 1 ? null : textIn(tree, first);
+}
+
+/** With the users of `basicAuth.usersFile` in the place of the path, where the file is there. */
+export function withUsers(dynamic: Document, read: (path: string) => string | null): Document {
+  const http = memberOf(dynamic, "http");
+  const middlewares = memberOf(http, "middlewares");
+  if (!isDocument(http) || !isDocument(middlewares)) return dynamic;
+  const all = Object.entries(middlewares).map(([name, middleware]): [string, unknown] => {
+    const basic = memberOf(middleware, "basicAuth");
+    const path = memberOf(basic, "usersFile");
+    const text = typeof path === "string" ? read(path) : null;
+    if (!isDocument(basic) || text === null) return [name, middleware];
+    const lines = text.split(/\r?\n/).map((line) => line.trim());
+    const own = memberOf(basic, "users");
+    const users = [
+      ...(Array.isArray(own) ? (own as unknown[]) : typeof own === "string" ? own.split(",") : []),
+      ...lines.filter((line) => line !== "" && !line.startsWith("#")),
+    ];
+    const rest = Object.entries(basic).filter(([key]) => !/^users(?:file)?$/i.test(key));
+    return [name, { basicAuth: { ...Object.fromEntries(rest), users } }];
+  });
+  const others = Object.entries(http).filter(([key]) => key.toLowerCase() !== "middlewares");
+  return {
+    ...dynamic,
+    http: { ...Object.fromEntries(others), middlewares: Object.fromEntries(all) },
+  };
 }
 
 export interface TraefikFile {

@@ -127,6 +127,17 @@ http:
     expect((await made("traefik", { "a.yml": secret })).isClosed("shop")).toBe(true);
   });
 
+  test("users of a file are read, and without it the routers are closed", async () => {
+    const guarded = router.replace("service: shop }", "service: shop, middlewares: [auth] }");
+    const file = "http: { middlewares: { auth: { basicAuth: { usersFile: /shared/.htpasswd } } } }";
+    const files = { "a.yml": guarded, "b.yml": file };
+    const read = await made("traefik", { ...files, "shared/.htpasswd": `# x\na:${hash}\n` });
+    expect([read.isClosed("shop"), read.pluginsOf("shop")]).toEqual([false, ["basic-auth"]]);
+    expect((await made("traefik", files)).isClosed("shop")).toBe(true);
+    const twice = { "one/.htpasswd": `a:${hash}`, "two/.htpasswd": `b:${hash}` };
+    expect((await made("traefik", { ...files, ...twice })).isClosed("shop")).toBe(true);
+  });
+
   test("two static configurations are refused", async () => {
     const both = made("traefik", { "a/traefik.yml": entryPoints, "b/traefik.yml": entryPoints });
     expect(await both.catch(({ message }: Error) => message)).toBe(
@@ -202,6 +213,18 @@ providers: { file: { directory: /dynamic }, docker: { exposedByDefault: false } 
       "compose.yml": `services:${traefik('"./dynamic:/dynamic"', environment)}  shop:${labels("shop")}`,
     });
     expect(isClosed("shop")).toBe(true);
+  });
+
+  test("a mounted file of users is read", async () => {
+    const users =
+      "      traefik.http.middlewares.users.basicauth.usersfile: /users\n      traefik.http.routers.shop.middlewares: users\n";
+    const compose = `services:${traefik('"./users:/users"')}  shop:${labels("shop", users)}`;
+    const { pluginsOf, isClosed } = await made("compose", {
+      "compose.yml": compose,
+      users: `a:${hash}\n`,
+    });
+    expect([isClosed("shop"), pluginsOf("shop")]).toEqual([false, ["basic-auth"]]);
+    expect((await made("compose", { "compose.yml": compose })).isClosed("shop")).toBe(true);
   });
 
   test("a config with content is a file", async () => {
