@@ -3,8 +3,8 @@ import { ApiError, invalid } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
-import { bytesIn, kongFiles } from "../set-up/set-up.ts";
-import type { SourceTree } from "../set-up/tree.ts";
+import { bytesIn, kongFiles, seemsToHave } from "../set-up/set-up.ts";
+import { type SourceTree, textIn } from "../set-up/tree.ts";
 import { inFile, locateErrors, readText } from "../source-text.ts";
 import { type Document, isDocument } from "../../control/body.ts";
 import { addCertificates } from "./certificates.ts";
@@ -35,7 +35,14 @@ export async function convertKongFiles(
 ): Promise<void> {
   const documents: Document[] = [];
   for (const path of kongFiles(tree)) {
-    const { value } = await inFile(path, () => readText(bytesIn(tree, path), parseJson));
+    const source = await inFile(path, () => readText(bytesIn(tree, path), parseJson)).catch(
+      (error: unknown) => {
+        const text = textIn(tree, path);
+        if (!(error instanceof ApiError) || text === null || seemsToHave(text, LISTS)) throw error;
+        return null;
+      },
+    );
+    const value = source?.value;
     if (isDocument(value) && isOfKong(value)) documents.push(value);
     else output.report.omitted(path, "it is no configuration of Kong");
   }
@@ -47,10 +54,9 @@ export async function convertKongFiles(
 
 /** Other files in YAML have other members, or maps instead of lists. */
 const isOfKong = (value: Document): boolean =>
-  "_format_version" in value ||
-  ["services", "routes", "plugins", "consumers", "upstreams", "certificates"].some((name) =>
-    Array.isArray(value[name]),
-  );
+  "_format_version" in value || LISTS.some((name) => Array.isArray(value[name]));
+
+const LISTS = ["services", "routes", "plugins", "consumers", "upstreams", "certificates"];
 
 function joined(one: Document, other: Document): Document {
   const all = Object.entries(other).map(([name, value]): [string, unknown] => {

@@ -10,7 +10,7 @@ export function unpacked(bytes: Uint8Array, limits: TreeLimits = TREE_LIMITS): S
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     // With a header and padding for each entry.
     const whole = limits.bytes + limits.entries * 2 * BLOCK;
-    const tar = inflated(bytes, whole, gunzipSync, limits);
+    const tar = inflated(bytes, gunzipSync, { max: whole, limits });
     if (!isTar(tar)) throw new ApiError(400, "the gzip file holds no tar archive");
     return untar(tar, limits);
   }
@@ -25,15 +25,15 @@ const linked = (name: string) =>
     `${shown(name)}: is a link: archives are read without links, pack the file itself (tar --dereference)`,
   );
 
+/** `max`: bytes of the result. */
 function inflated(
   bytes: Uint8Array,
-  maxOutputLength: number,
   inflate: typeof gunzipSync,
-  limits: TreeLimits,
+  { max, limits }: { readonly max: number; readonly limits: TreeLimits },
 ): Uint8Array {
   try {
     // zlib needs room for a byte.
-    return inflate(bytes, { maxOutputLength: Math.max(1, maxOutputLength) });
+    return inflate(bytes, { maxOutputLength: Math.max(1, max) });
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (/TOO_LARGE/.test(code) || error instanceof RangeError)
@@ -107,7 +107,7 @@ function untar(bytes: Uint8Array, limits: TreeLimits): SourceTree {
 
 function headerName(header: Uint8Array): string {
   const field = (at: number, length: number) =>
-    nameOf(header.subarray(at, at + length)).replace(/\0[^]*$/, "");
+    nameOf(header.subarray(at, at + length)).replace(/\0[\s\S]*$/, "");
   const isUstar = latin(header.subarray(257, 263)) === "ustar\0";
   const prefix = isUstar ? field(345, 155) : "";
   return prefix === "" ? field(0, 100) : `${prefix}/${field(0, 100)}`;
@@ -179,6 +179,6 @@ function contentOf(
   if (start + size > view.byteLength) throw damaged(`${shown(name)} is incomplete`);
   const packed = new Uint8Array(view.buffer, view.byteOffset + start, size);
   if (method === 0) return packed;
-  if (method === 8) return inflated(packed, left, inflateRawSync, limits);
+  if (method === 8) return inflated(packed, inflateRawSync, { max: left, limits });
   throw new ApiError(400, `${shown(name)}: is packed by method ${method}: use deflate`);
 }

@@ -44,7 +44,10 @@ export const composeFiles = (tree: SourceTree): readonly string[] =>
 
 const STATIC = /^\s*"?(?:entryPoints|certificatesResolvers|providers)"?\s*[:\]]|^\[entryPoints/im;
 const DYNAMIC =
-  /^\s*"?(?:http|tcp|udp)"?\s*:\s*$[^]*?^\s+"?(?:routers|middlewares)"?\s*:|^\s*\[+(?:http|tcp|udp)\./im;
+  /^\s*"?(?:http|tcp|udp)"?\s*:\s*$[\s\S]*?^\s+"?(?:routers|middlewares)"?\s*:|^\s*\[+(?:http|tcp|udp)\./im;
+/** By these a proxy finds containers. */
+const LABELS =
+  /\btraefik\.|\bimage:\s*["']?(?:\S*\/)?traefik\b|\bVIRTUAL_HOST\b|\bcaddy(?:_\d+)?["']?\s*[:=]|\bsluice\.enable\b/;
 const KONG = /^\s*"?_format_version"?\s*:/m;
 
 /** The program whose configuration the files are; throws a 400 when there are several or none. */
@@ -55,12 +58,15 @@ export function programOf(tree: SourceTree): ImportSource {
   if (find(tree, NAMES.npm) !== null) found.push("npm");
   else if (find(tree, NAMES.nginx) !== null || find(tree, NAMES.sites) !== null)
     found.push("nginx");
-  if (composeFiles(tree).length > 0) found.push("compose");
+  const compose = composeFiles(tree);
+  if (compose.length > 0 && hasText(compose, LABELS)) found.push("compose");
   else if (hasText(traefikFiles(tree), STATIC) || hasText(traefikFiles(tree), DYNAMIC))
     found.push("traefik");
   if (find(tree, NAMES.caddy) !== null) found.push("caddy");
   if (find(tree, NAMES.haproxy) !== null) found.push("haproxy");
   if (hasText(kongFiles(tree), KONG)) found.push("kong");
+  // Most gateways run by a file of Compose, which describes no site.
+  if (found.length === 0 && compose.length > 0) found.push("compose");
   const [first, ...others] = found;
   if (first === undefined)
     throw new ApiError(400, "the files hold no configuration that can be imported");
@@ -71,6 +77,13 @@ export function programOf(tree: SourceTree): ImportSource {
     );
   return first;
 }
+
+/** Whether a text that cannot be read may be meant for a program with these members. */
+export const seemsToHave = (text: string, members: readonly string[]): boolean =>
+  new RegExp(
+    `^\\s*["']?(?:${members.join("|")})["']?\\s*:|^\\s*\\[+(?:${members.join("|")})\\b`,
+    "im",
+  ).test(text);
 
 /** The main file of a program that has one; throws a 400 without it. */
 export function mainFile(from: "npm" | "caddy" | "haproxy", tree: SourceTree): string {

@@ -3,7 +3,7 @@ import { type Document, isDocument } from "../../control/body.ts";
 import { ApiError } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
-import { bytesIn, traefikFiles } from "../set-up/set-up.ts";
+import { bytesIn, seemsToHave, traefikFiles } from "../set-up/set-up.ts";
 import { type SourceTree, textIn } from "../set-up/tree.ts";
 import { readVariables } from "../compose/variables.ts";
 import { decodeSource, inFile, locateErrors, readText } from "../source-text.ts";
@@ -117,7 +117,13 @@ export async function readFiles(
       continue;
     }
     const bytes = new TextEncoder().encode(text);
-    const { value } = await inFile(path, () => parsed(bytes, context.parseJson));
+    const source = await inFile(path, () => parsed(bytes, context.parseJson)).catch(
+      (error: unknown) => {
+        if (!(error instanceof ApiError) || seemsToHave(text, MEMBERS)) throw error;
+        return null;
+      },
+    );
+    const value = source?.value;
     const kind = isDocument(value) ? kindOf(value) : null;
     if (!isDocument(value) || kind === null) {
       output.report.omitted(path, "it is no configuration of Traefik");
@@ -192,6 +198,9 @@ async function parsed(
   if (isTemplate(text)) throw new ApiError(400, `the file cannot be read: ${TEMPLATE}`);
   return isToml(text) ? withoutText(parseToml(text)) : await readText(bytes, parseJson);
 }
+
+/** By which a file is one of Traefik. */
+const MEMBERS = [...DYNAMIC, "entryPoints", "certificatesResolvers", "providers"];
 
 const staticNames = new Set([...staticMembers].map((name) => name.toLowerCase()));
 

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { gzipSync } from "node:zlib";
 import { unpacked } from "../../../src/import/set-up/archive.ts";
+import type { SourceTree } from "../../../src/import/set-up/tree.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import { tarOf, zipOf } from "../../support/set-up-files.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
@@ -38,7 +39,7 @@ export const target = defineTarget<Input>({
     );
     const whole = pack(form, files);
     for (const { at, byte } of changes) if (at < whole.byteLength) whole[at] = byte;
-    let tree;
+    let tree: SourceTree | null;
     try {
       tree = unpacked(whole, LIMITS);
     } catch (error) {

@@ -401,6 +401,28 @@ test("files of decK are one configuration", async () => {
   expect(says).toContain("README.yaml");
 });
 
+test("the file of Compose that a gateway runs by is none of its configuration", async () => {
+  const { named } = await made("auto", {
+    "compose.yml": "services: { nginx: { image: nginx } }",
+    "nginx.conf":
+      "http { server { listen 80; server_name a.test; location / { proxy_pass http://127.0.0.1:81; } } }",
+  });
+  expect(named("a.test")).toBeDefined();
+});
+
+test("files of other programs are named, and do not need to be readable", async () => {
+  const files = {
+    "a.yml":
+      "http: { routers: { r: { rule: 'Host(`a.test`)', service: s } }, services: { s: { loadBalancer: { servers: [{ url: 'http://b' }] } } } }",
+    "chart.yaml": "image: {{ .Values.image }}\n- x",
+    "many.yaml": "a: 1\n---\nb: 2\n",
+  };
+  const { named, report } = await made("traefik", files);
+  expect(named("r")).toBeDefined();
+  for (const path of ["chart.yaml", "many.yaml"])
+    expect(report.find(({ what }) => what === path)?.why).toBe("it is no configuration of Traefik");
+});
+
 test("numbers and flags of decK's environment get their defaults, and are named", async () => {
   const { document, says } = await made("kong", {
     "kong.yaml": `_format_version: "3.0"
@@ -424,7 +446,7 @@ test("the folder of Nginx Proxy Manager has its certificates", async () => {
 test.each([
   [{ "a.txt": "x" }, "the files hold no configuration that can be imported"],
   [
-    { "compose.yml": "services: {}", "nginx/nginx.conf": "http {}" },
+    { "compose.yml": "services: { a: { image: traefik } }", "nginx/nginx.conf": "http {}" },
     "the files hold configurations of nginx, compose",
   ],
 ])("%j: %s", async (files, says) => {
