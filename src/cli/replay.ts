@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { type LoggedRequest, requestIn } from "./access-log-lines.ts";
 import type { Command } from "./command.ts";
-import { fileProblem } from "./file-problem.ts";
+import { fileProblem } from "../model/file-problem.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { CommandError, reportingErrors } from "./management-client.ts";
 import { takeOperand } from "./operands.ts";

@@ -199,7 +199,7 @@ function nextListenerRuntimes(
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
     const before = known ? previous.listenerRuntimes.get(id) : undefined;
     const limits = () => inFlightLimits(plan.listener, settings, { board, intents });
-    runtimes.set(id, before ?? listenerRuntime(plan, settings, limits()));
+    runtimes.set(id, before ?? listenerRuntime(plan.listener, settings, limits()));
   }
   return runtimes;
 }

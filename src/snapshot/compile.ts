@@ -3,8 +3,8 @@ import type { Compiled, CompileContext } from "./compile-context.ts";
 import { finish, type Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
+import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
-import { withProxyNetworks } from "../net/known-proxies.ts";
 import { checkSteps, differenceOf } from "./cross-rules.ts";
 import type { ConfigDifference } from "./candidate.ts";
 import type { Problem } from "./problem.ts";
@@ -134,8 +134,7 @@ function planListeners(
   let unchanged = 0;
   for (const listener of config.listeners.values()) {
     if (!listener.enabled) continue;
-    const trustedProxies = withProxyNetworks(listener.trusted_proxies, config.settings);
-    const plan = planListener({ listener, trustedProxies, tls }, old?.get(listener.id));
+    const plan = planListener(listener, old?.get(listener.id), tls);
     if (plan === old?.get(listener.id)) unchanged++;
     plans.set(listener.id, plan);
   }
@@ -175,13 +174,11 @@ function planStreamRoutes(
 }
 
 function planListener(
-  { listener, trustedProxies, tls: certificate }: Omit<ListenerPlan, "id">,
+  listener: Listener,
   old: ListenerPlan | undefined,
+  certificate: CompileContext["tls"],
 ): ListenerPlan {
   const tls = listener.protocol === "https" ? certificate : null;
-  const isUnchanged =
-    old?.listener === listener &&
-    old.tls === tls &&
-    Bun.deepEquals(old.trustedProxies, trustedProxies);
-  return isUnchanged ? old : { id: listener.id, listener, trustedProxies, tls };
+  if (old?.listener === listener && old.tls === tls) return old;
+  return { id: listener.id, listener, tls };
 }

@@ -121,8 +121,6 @@ export interface ConsumerSource {
 export interface ListenerPlan {
   readonly id: string;
   readonly listener: Listener;
-  /** Its `trusted_proxies`, with networks in the place of names. */
-  readonly trustedProxies: readonly string[];
   /** PEM chain and key of the default certificate; null for plain listeners. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** Whether this machine cannot listen on its port at present. Absent: it can. */

@@ -212,8 +212,11 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
     ...engineOf(sketch),
     ...sketch,
   };
-  const listener = { ...decode(listenerInput, input), ...identity("listener") };
-  return { id: "listener", listener, trustedProxies: listener.trusted_proxies, tls };
+  return {
+    id: "listener",
+    listener: { ...decode(listenerInput, input), ...identity("listener") },
+    tls,
+  };
 }
 
 /** A free port of 127.0.0.1: listeners need an explicit one. */

@@ -6,7 +6,6 @@ import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { HostCache } from "../../http/authority.ts";
 import { withProxyNetworks } from "../../net/known-proxies.ts";
 import { compileCidrs } from "../../net/cidr.ts";
-import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { InFlightLimit } from "../overload.ts";
 import { NO_ROW } from "../health/target-group.ts";
 import type { Intents } from "../intents.ts";
@@ -77,11 +76,12 @@ export function inFlightLimits(
 
 /** Runs once for each version of the listener or the settings. */
 export function listenerRuntime(
-  { listener, trustedProxies }: ListenerPlan,
+  listener: Listener,
   settings: Settings,
   inFlightLimits: readonly InFlightLimit[] = [],
 ): ListenerRuntime {
-  const trusted = [...withProxyNetworks(settings.trusted_proxies, settings), ...trustedProxies];
+  const named = [...settings.trusted_proxies, ...listener.trusted_proxies];
+  const trusted = withProxyNetworks(named, settings);
   return {
     id: listener.id,
     protocol: listener.protocol,

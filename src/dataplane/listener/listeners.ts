@@ -244,6 +244,7 @@ export class Listeners {
       // The live version's, because a change of limits rebinds nothing.
       admit: () => limits.admit(livePlan().listener),
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
+      proxyLists: () => (this.#live ?? version).settings,
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
       adopt: (preread) => adopt(key, preread),
       refused: (reason, address) => refused(livePlan().listener.name, reason, address),

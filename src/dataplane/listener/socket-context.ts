@@ -1,4 +1,5 @@
 // What a listener on sockets of ours needs of its worker; knows no connection.
+import type { ProxyLists } from "../../net/known-proxies.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { ListenerContext } from "../server/bun-server.ts";
@@ -17,6 +18,8 @@ export interface SocketContext extends ListenerContext {
   liveCertificates(): CertificateIndex;
   /** Counts a connection; the reason when there are too many. */
   admit(): ConnectionSlot | string;
+  /** The networks that stand for names of proxies. */
+  proxyLists(): ProxyLists;
   /** Milliseconds in which a client must send its PROXY header and ClientHello. */
   prereadTimeout(): number;
   /** Hands the socket to the stream route at the port that matches the name; null when none does. */

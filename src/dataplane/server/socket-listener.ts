@@ -1,5 +1,6 @@
 // One plain Bun.listen for an address and port, whose connections our own engine serves, with TLS or without; knows no request and no
 // route.
+import { type ProxyLists, withProxyNetworks } from "../../net/known-proxies.ts";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ClientHello } from "../../net/client-hello.ts";
@@ -41,7 +42,11 @@ export class SocketListener implements HttpListener {
   #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
   #isGoingAway = false;
-  #trusted: { readonly plan: ListenerPlan; readonly trusts: Trusts } | null = null;
+  #trusted: {
+    readonly listener: Listener;
+    readonly lists: ProxyLists;
+    readonly trusts: Trusts;
+  } | null = null;
 
   /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
   constructor(plan: ListenerPlan, context: SocketContext) {
@@ -51,7 +56,7 @@ export class SocketListener implements HttpListener {
     this.#acceptor = new Acceptor({
       address: plan.listener.address,
       port: plan.listener.port,
-      trusts: () => this.#trusts(livePlan()),
+      trusts: () => this.#trusts(livePlan().listener),
       readsHello: () => livePlan().tls !== null,
       prereadTimeout,
       admit,
@@ -116,10 +121,13 @@ export class SocketListener implements HttpListener {
   }
 
   /** Of the live version: compiled once for each. */
-  #trusts(plan: ListenerPlan): Trusts | null {
-    if (!plan.listener.proxy_protocol) return null;
-    if (this.#trusted?.plan !== plan)
-      this.#trusted = { plan, trusts: compileCidrs(plan.trustedProxies) };
+  #trusts(listener: Listener): Trusts | null {
+    if (!listener.proxy_protocol) return null;
+    const lists = this.#context.proxyLists();
+    if (this.#trusted?.listener !== listener || this.#trusted.lists !== lists) {
+      const networks = withProxyNetworks(listener.trusted_proxies, lists);
+      this.#trusted = { listener, lists, trusts: compileCidrs(networks) };
+    }
     return this.#trusted.trusts;
   }
 

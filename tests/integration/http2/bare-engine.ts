@@ -69,7 +69,7 @@ export function startEngine(
     created_at: "",
     updated_at: "",
   };
-  const plan: ListenerPlan = { id: "bare", listener, trustedProxies: [], tls: certificate };
+  const plan: ListenerPlan = { id: "bare", listener, tls: certificate };
   const engine = new SocketListener(plan, {
     serve,
     websocket: { message() {} },
@@ -79,6 +79,7 @@ export function startEngine(
     livePlans: () => [plan],
     liveCertificates: () => new CertificateIndex(new Map()),
     admit: () => ({ claim: () => null, release() {} }),
+    proxyLists: () => ({ cloudflare: { networks: [] } }),
     prereadTimeout: () => bounds.handshakeTimeout,
     adopt: () => null,
     refused: (reason) => void refusals.push(reason),

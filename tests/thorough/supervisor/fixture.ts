@@ -44,12 +44,7 @@ export function snapshotOf(
   const listeners = ports.map((port) => {
     const id = `listener-${port}`;
     const fields = decode(listenerInput, { name: id, address: "127.0.0.1", port });
-    return {
-      id,
-      listener: { id, ...fields, created_at: at, updated_at: at },
-      trustedProxies: [],
-      tls: null,
-    };
+    return { id, listener: { id, ...fields, created_at: at, updated_at: at }, tls: null };
   });
   return {
     revision,
