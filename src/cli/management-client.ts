@@ -69,7 +69,7 @@ export function managementClient(
 }
 
 /** What to do, in the place of the advice of the program's own HTTP client. */
-export function connectionProblem(error: unknown): string {
+function connectionProblem(error: unknown): string {
   const { code = "", message } = error as NodeJS.ErrnoException;
   if (code === "ECONNREFUSED")
     return "nothing listens there; start the gateway, or name its address in --url";

@@ -31,16 +31,16 @@ interface Description {
 /** With the shared parameters, headers and responses in their places. */
 async function describeApi(): Promise<Description> {
   const { body } = await api.callRoot("GET /openapi.yaml");
-  const description = Bun.YAML.parse(body);
+  const description = Bun.YAML.parse(body) as {
+    readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  };
   const resolved = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null) return value;
     const { $ref: path } = value as { $ref?: string };
     const [, kind, name] =
       /^#\/components\/(parameters|headers|responses)\/(.+)$/.exec(path ?? "") ?? [];
     if (kind !== undefined && name !== undefined)
-      return resolved(
-        (description as Record<string, any>)["components"][kind][name] ?? `no ${path}`,
-      );
+      return resolved(description.components[kind]?.[name] ?? `no ${path}`);
     if (Array.isArray(value)) return value.map(resolved);
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
   };
