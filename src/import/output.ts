@@ -160,7 +160,9 @@ export class Output {
 
   /** Whether it sets headers of responses, which sources set on their own redirects and errors, too. */
   #changesResponses({ name, config, priority }: PluginDraft): boolean {
-    if (name !== "transform" || this.#from === "haproxy" || priority !== undefined) return false;
+    // The order of Caddy's handlers decides what they apply to.
+    if (name !== "transform" || priority !== undefined) return false;
+    if (this.#from === "haproxy" || this.#from === "caddy") return false;
     const { response } = config;
     const headers = isDocument(response) ? response["headers"] : null;
     return isDocument(headers) && Object.keys(headers).length > 0;
