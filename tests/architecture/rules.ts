@@ -351,6 +351,7 @@ export const WAYS_OUT: Readonly<Record<string, string>> = {
   "supervisor/port-probe.ts": "it binds ports and connects nowhere",
   "cli/control-socket.ts": "the control socket in the data directory",
   "cli/healthcheck.ts": "a command of a person at the machine",
+  "cli/replay.ts": "a command of a person at the machine, who names both gateways",
   "cli/management-client.ts": "a command of a person at the machine",
   "cli/version.ts": "a command of a person at the machine",
 };

@@ -59,7 +59,7 @@ export function nginxProxySites(
     const isStripped = rest.path !== null && dest === "/";
     const isOdd = dest !== "" && !isStripped;
     const users = (files.users ?? []).map(userOf);
-    // Without users, nginx lets nobody in.
+    // Without users, nginx denies every client.
     const noUsers = files.users !== null && users.length === 0 ? "an empty file of htpasswd" : null;
     const all = [...problems, ...files.problems];
     return {

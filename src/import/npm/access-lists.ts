@@ -14,7 +14,7 @@ export interface AccessList {
   readonly asksInVain: boolean;
   /** Whether the list has conditions that the import does not support. */
   readonly isUnknown: boolean;
-  /** Whether the rules end with `deny all`: always before version 2.15, where a list of passwords alone let nobody in. */
+  /** Whether the rules end with `deny all`: always before version 2.15, where a list of passwords alone denied every client. */
   readonly endsWithDenial: boolean;
   /** Whether the gateway forwards the password to targets. */
   readonly passesAuth: boolean;

@@ -171,3 +171,17 @@ const comparable = (path: string): string =>
     .replaceAll(/[^\0-\x7f]+/g, (characters) => encodeURI(characters.toWellFormed()))
     .replaceAll(/[/\\]+/g, "/")
     .replace(/;.*$/, "");
+
+/** What a route of the host needs. */
+export interface Part {
+  readonly label: string;
+  readonly key: string;
+  readonly name: string;
+  readonly forward: Forward | null;
+  readonly advanced: Advanced;
+  /** Fields that decide which requests it matches. */
+  readonly match: Readonly<Record<string, unknown>>;
+  readonly isProtected: boolean;
+  /** Whether to deny paths that only resemble its own. */
+  readonly isStrict: boolean;
+}

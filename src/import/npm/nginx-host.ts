@@ -118,9 +118,9 @@ async function addHost(
 }
 
 /** Where its directives stand, in the report. */
-const placeOf = (file: string) => ({ file, line: 1, column: 1 });
+export const placeOf = (file: string) => ({ file, line: 1, column: 1 });
 
-const directive = (name: string, ...args: readonly string[]): Directive => ({
+export const directive = (name: string, ...args: readonly string[]): Directive => ({
   name,
   args,
   block: null,
@@ -233,7 +233,7 @@ const OWN_FILES: Readonly<Record<string, string>> = {
 };
 
 /** Null: the text would not be valid in nginx, or might mean something else. */
-function readOwn(
+export function readOwn(
   text: string,
   where: string,
   { findFile }: NpmContext,
@@ -259,30 +259,4 @@ function readOwn(
       if (!(error instanceof ApiError)) throw error;
     }
   return null;
-}
-
-const CUSTOM = "/data/nginx/custom";
-
-/** Directives of its folder for custom files, which its templates include. */
-export function readCustom(npm: NpmContext): Pick<NginxHosts, "http" | "server"> & {
-  /** Directives of streams and of other servers. */
-  readonly others: ReadonlyMap<string, readonly Directive[]>;
-} {
-  const read = (name: string): readonly Directive[] => {
-    const found = npm.findFile?.(`${CUSTOM}/${name}.conf`) ?? null;
-    if (found === null) return [];
-    const unreadable = [{ ...directive("unreadable"), place: placeOf(`custom/${name}.conf`) }];
-    if ("problem" in found) return unreadable;
-    return readOwn(found.text, `custom/${name}.conf`, npm) ?? unreadable;
-  };
-  const others = ["stream", "server_stream", "server_stream_tcp", "server_stream_udp"];
-  return {
-    http: [...read("http_top"), ...read("http")],
-    server: read("server_proxy"),
-    others: new Map(
-      [...others, "server_redirect", "server_dead", "root", "root_top", "root_end", "events"].map(
-        (name) => [name, read(name)],
-      ),
-    ),
-  };
 }

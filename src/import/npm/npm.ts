@@ -6,8 +6,8 @@ import type { Output } from "../output.ts";
 import { type AccessList, readAccessLists } from "./access-lists.ts";
 import { addCertificates, type ImportedCertificate } from "./certificates.ts";
 import { addDeadHosts, addDefaultSite, addRedirections } from "./responses.ts";
-import { addProxyHosts, isHarmlessHere } from "./proxy-hosts.ts";
-import { readCustom } from "./nginx-host.ts";
+import { addProxyHosts } from "./proxy-hosts.ts";
+import { applyCustomFiles } from "./custom-files.ts";
 import type { RowContext } from "./rows.ts";
 import { addStreams } from "./streams.ts";
 import type { FindFile } from "./tables.ts";
@@ -72,27 +72,5 @@ export async function convertNpm(
     else if (name === "audit_log")
       report.omitted("audit log", "this gateway has its own audit log");
     else report.omitted(`table ${name}`, "the import does not support it");
-  }
-}
-
-/** Files of nginx that apply to others than proxy hosts. */
-function applyCustomFiles(context: NpmContext): void {
-  const { output, findFile } = context;
-  if (findFile === null) {
-    output.report.changed(
-      "custom files of nginx",
-      "only the database is there: directives in data/nginx/custom, which may deny access, are missing. Import the folder",
-    );
-    return;
-  }
-  for (const [name, directives] of readCustom(context).others) {
-    const first = directives.find((one) => !isHarmlessHere(one));
-    if (directives.length === 0) continue;
-    const what = `${(first ?? directives[0])?.name} at custom/${name}.conf:${(first ?? directives[0])?.place.line}`;
-    output.report.omitted(what, "it is not imported");
-    if (first === undefined || !name.includes("stream")) continue;
-    for (const { collection, id } of output.objects)
-      if (collection === "stream_routes")
-        output.loseProtection({ scope: { stream_route_id: id }, what });
   }
 }

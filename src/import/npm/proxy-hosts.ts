@@ -24,16 +24,13 @@ import {
   isPlain,
   isWithinResponse,
   type Location,
+  type Part,
   readLocation,
   readOwnLocation,
   routeMatchOf,
 } from "./locations.ts";
-import { kindOf } from "../nginx/directives.ts";
-import { noFiles } from "../nginx/dump.ts";
-import type { Directive } from "../nginx/tree.ts";
-import { readUpstreams } from "../nginx/upstreams.ts";
-import { addByNginx, type NginxHosts, readCustom } from "./nginx-host.ts";
-import { isHarmless } from "./nginx-lines.ts";
+import { isHarmlessHere, nginxHosts } from "./custom-files.ts";
+import { addByNginx, type NginxHosts } from "./nginx-host.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 import { storedNameOf } from "../../model/host-name.ts";
@@ -48,48 +45,6 @@ export async function addProxyHosts(context: NpmContext): Promise<void> {
     if ((isCustom || host.needsNginx) && (await host.addByNginx(hosts))) continue;
     host.add(isCustom);
   }
-}
-
-/** Custom files apply to all hosts. */
-function nginxHosts(context: NpmContext): NginxHosts {
-  const { output } = context;
-  const { http, server } = readCustom(context);
-  return {
-    http,
-    server,
-    context: {
-      output,
-      files: noFiles,
-      upstreams: readUpstreams(http, output.report),
-      services: new Map(),
-      listeners: new Map(),
-      users: new Map(),
-      certificates: new Set(),
-    },
-  };
-}
-
-/** A directive of a custom file that changes nothing about who is served. */
-export const isHarmlessHere = (one: Directive): boolean =>
-  isHarmless(one) ||
-  kindOf(one.name) === "harmless" ||
-  kindOf(one.name) === "elsewhere" ||
-  DEFINITIONS.has(one.name);
-
-const DEFINITIONS = new Set(["upstream", "map", "limit_req_zone", "limit_conn_zone"]);
-
-/** What a route of the host needs. */
-interface Part {
-  readonly label: string;
-  readonly key: string;
-  readonly name: string;
-  readonly forward: Forward | null;
-  readonly advanced: Advanced;
-  /** Fields that decide which requests it matches. */
-  readonly match: Readonly<Record<string, unknown>>;
-  readonly isProtected: boolean;
-  /** Whether to deny paths that only resemble its own. */
-  readonly isStrict: boolean;
 }
 
 class HostImport {
