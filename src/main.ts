@@ -12,6 +12,7 @@ import { exportCommand } from "./cli/export.ts";
 import { fleetCommand } from "./cli/fleet.ts";
 import { warnAboutPassword } from "./cli/counter-flags.ts";
 import { createNode, foundFleet } from "./cli/fleet-node.ts";
+import { hashPasswordCommand } from "./cli/hash-password.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { replayCommand } from "./cli/replay.ts";
@@ -373,6 +374,7 @@ process.exit(
     createCheck(catalogue, readerUrl),
     healthcheckCommand,
     createResetPassword(openOffline),
+    hashPasswordCommand,
     createResetAdminNetworks(openOffline),
     createListenersCommand(openOffline),
     createTokenCommand(openOffline),

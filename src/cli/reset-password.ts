@@ -5,6 +5,7 @@ import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { type OpenOffline, runLocally } from "./local-command.ts";
 import { takeOperand } from "./operands.ts";
+import { firstLine } from "./secret-line.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -22,9 +23,6 @@ const flags: readonly Flag[] = [
     choices: roles,
   },
 ];
-
-/** More than a valid password has. */
-const MAX_INPUT_CHARACTERS = 4096;
 
 export function createResetPassword(openOffline: OpenOffline): Command {
   return {
@@ -66,14 +64,4 @@ function decodeRole(text: string | undefined): Role | null {
       `--role: must be one of ${roles.join(", ")}, not "${text}"${suggestion(text, roles)}`,
     );
   return role;
-}
-
-async function firstLine(input: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of input) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.includes("\n") || text.length > MAX_INPUT_CHARACTERS) break;
-  }
-  return (text.split("\n")[0] ?? "").replace(/\r$/, "").slice(0, MAX_INPUT_CHARACTERS);
 }

@@ -37,6 +37,7 @@ async function run(words: readonly string[], env: Record<string, string> = {}) {
 const cases: readonly (readonly [string, readonly string[]])[] = [
   ["sluice exp", ["export"]],
   ["sluice reset-", ["reset-admin-networks", "reset-password"]],
+  ["sluice hash", ["hash-password"]],
   ["sluice export --m", ["--minimal"]],
   ["sluice import --from k", ["kong"]],
   ["sluice import --mode ", ["merge", "replace"]],
