@@ -27,7 +27,7 @@ const user = t.Object(
       "it is only compared with what clients send",
       secret({
         description:
-          "Hash of the password: argon2id in PHC format, or bcrypt as printed by `htpasswd -nB`; of existing password files also `$apr1$`, `$1$`, `$5$`, `$6$` (up to 200,000 rounds), `{SHA}` and `{SSHA}`",
+          "Hash of the password: argon2id as printed by `sluice hash-password`, or bcrypt as printed by `htpasswd -nB`; of existing password files also `$apr1$`, `$1$`, `$5$`, `$6$` (up to 200,000 rounds), `{SHA}` and `{SSHA}`",
       }),
     ),
   },
