@@ -22,7 +22,7 @@ export function sourceFolder(root: string, limits: TreeLimits = TREE_LIMITS): So
     paths: () => (known ??= walked(real, { root, limits, located })),
     hasFolder: (path) => {
       const found = located(path);
-      return found !== null && statSync(found).isDirectory();
+      return found !== null && statSync(found).isDirectory() && entriesOf(found) !== null;
     },
     read(path) {
       const found = located(path);
@@ -49,7 +49,7 @@ function walked(real: string, { root, limits, located }: Walk): readonly string[
   const found: string[] = [];
   let entries = 0;
   const walk = (folder: string, depth: number): void => {
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    for (const entry of entriesOf(folder) ?? []) {
       if (++entries > limits.entries)
         throw new CommandError(
           `${root}: the folder has more than ${limits.entries} entries: name the folder of the configuration`,
@@ -66,6 +66,16 @@ function walked(real: string, { root, limits, located }: Walk): readonly string[
   };
   walk(real, 1);
   return found.toSorted();
+}
+
+/** Null: this user may not read the folder, which then is not there, such as data of another program. */
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return null;
+    throw error;
+  }
 }
 
 function realPathOf(path: string): string | null {

@@ -111,7 +111,12 @@ export async function readFiles(
   const statics: TraefikFile[] = [];
   const variables = readVariables(textIn(tree, ".env") ?? "");
   for (const path of paths) {
-    const text = filled(decodeSource(bytesIn(tree, path)), { path, variables, output });
+    const given = readable(tree, path);
+    if (given === null) {
+      output.report.omitted(path, "this user may not read it, such as certificates of Traefik");
+      continue;
+    }
+    const text = filled(decodeSource(given), { path, variables, output });
     if (isTemplate(text)) {
       output.report.omitted(path, TEMPLATE);
       continue;
@@ -197,6 +202,16 @@ async function parsed(
   const text = decodeSource(bytes);
   if (isTemplate(text)) throw new ApiError(400, `the file cannot be read: ${TEMPLATE}`);
   return isToml(text) ? withoutText(parseToml(text)) : await readText(bytes, parseJson);
+}
+
+/** Null: the file may not be read. What it defines is missing, which closes what uses it. */
+function readable(tree: SourceTree, path: string): Uint8Array | null {
+  try {
+    return bytesIn(tree, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") return null;
+    throw error;
+  }
 }
 
 /** By which a file is one of Traefik. */
