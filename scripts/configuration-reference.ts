@@ -15,6 +15,7 @@ import { helpOf } from "../src/cli/help.ts";
 import { createListenersCommand } from "../src/cli/listeners.ts";
 import { createManual } from "../src/cli/manual.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
+import { hashPasswordCommand } from "../src/cli/hash-password.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { createRotateKey } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
@@ -160,6 +161,7 @@ const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
   createCheck(new Map(), new URL(import.meta.url)),
   createResetPassword(never),
+  hashPasswordCommand,
   createResetAdminNetworks(never),
   createListenersCommand(never),
   createTokenCommand(never),

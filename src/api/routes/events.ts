@@ -1,5 +1,5 @@
 // The endpoint of the event stream: decodes kinds and start position; knows no event's content.
-import { type EventHub, type SubscribeOptions } from "../../control/events.ts";
+import type { EventHub, SubscribeOptions } from "../../control/events.ts";
 import { type EventKind, eventKindNames, eventKinds } from "../../control/event-kinds.ts";
 import { ALL_NODES } from "../../control/node-reads.ts";
 import { includesRole, type Principal } from "../../control/principal.ts";

@@ -74,7 +74,7 @@ async function handshake(
     }
   });
   const client = connect(server.port, (echo) => resolve(Object.assign(outcome, { echo })));
-  // After all that may throw: nobody would wait for it.
+  // After all that may throw: its rejection would be handled by none.
   const timer = setTimeout(() => reject(new Error("no handshake")), TIMEOUT_MS);
   try {
     return await promise;
