@@ -10,7 +10,6 @@ import { failures, type ProxyError } from "../error.ts";
 import { likelyHttpVersionOf } from "../protocol-version.ts";
 import type { FieldPairs } from "../../http/fields.ts";
 import type { Generation } from "../generation.ts";
-import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 import { changedPrefix, type RouteRuntime } from "../route-runtime.ts";
 
@@ -78,11 +77,12 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
 
 /** What was written for a request without a body and plugins, for the next one with the same block. */
 class WrittenFields {
-  readonly #listener: ListenerRuntime;
-  readonly #generation: Generation;
-  readonly #route: RouteRuntime | null;
+  /** Each version has its own. The version itself would stay in memory as long as a client keeps its connection. */
+  readonly #version: Generation["hopFields"];
+  readonly #listenerId: string;
+  readonly #routeId: string | undefined;
   readonly #peer: string;
-  readonly #version: string | null;
+  readonly #httpVersion: string | null;
   readonly #sendsId: boolean;
   readonly #before: string;
   readonly #after: string;
@@ -91,11 +91,11 @@ class WrittenFields {
     request: ClientRequest,
     { lines, own, sendsId }: { readonly lines: string; readonly own: string; sendsId: boolean },
   ) {
-    this.#listener = request.listener;
-    this.#generation = request.generation;
-    this.#route = request.route;
+    this.#version = request.generation.hopFields;
+    this.#listenerId = request.listener.id;
+    this.#routeId = request.route?.route.id;
     this.#peer = request.peerAddress();
-    this.#version = request.stream.httpVersion;
+    this.#httpVersion = request.stream.httpVersion;
     this.#sendsId = sendsId;
     this.#before = flat(`${lines}\r\n${sendsId ? "X-Request-Id: " : ""}`);
     this.#after = flat(sendsId ? `\r\n${own}` : own);
@@ -112,16 +112,16 @@ class WrittenFields {
   }
 
   isFor(request: ClientRequest): boolean {
-    const { stream, listener } = request;
+    const { stream } = request;
     return (
-      this.#listener === listener &&
-      this.#generation === request.generation &&
-      this.#route === request.route &&
+      this.#version === request.generation.hopFields &&
+      this.#listenerId === request.listener.id &&
+      this.#routeId === request.route?.route.id &&
       request.plugins === null &&
       request.edits === null &&
       request.bodyBytes === null &&
       !stream.hasBody &&
-      this.#version === stream.httpVersion &&
+      this.#httpVersion === stream.httpVersion &&
       stream.connection?.clientCertificateField === "" &&
       this.#peer === request.peerAddress()
     );

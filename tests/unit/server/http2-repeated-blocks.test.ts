@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { frame, H2Wire } from "../../support/h2-wire.ts";
+import { headOf } from "../../support/outgoing-head.ts";
 import { type EncodedField, HpackEncoder, integer } from "../../support/hpack-encoder.ts";
 
 const HEADERS = 1;
@@ -95,4 +96,16 @@ test("the same block with a body begins a request with a body", () => {
   const block = Buffer.concat([client.encoder.encode(REQUEST), NEWEST]);
   for (let times = 0; times < 4; times++) expect(client.send(block, 4)?.hasBody).toBe(true);
   for (let times = 0; times < 4; times++) expect(client.repeat()?.hasBody).toBe(false);
+});
+
+test("an idle connection keeps none", () => {
+  const client = new Client();
+  client.send(client.encoder.encode([...REQUEST, added("x-who", "first")]));
+  const kept = Array.from({ length: 3 }, () => client.repeat()).at(-1)?.fields;
+  expect(client.repeat()?.fields).toBe(kept as never);
+  for (const stream of client.wire.streams) stream.respond(headOf(), [], true);
+  client.wire.connection.tick(performance.now());
+  const next = client.repeat()?.fields;
+  expect(next).not.toBe(kept as never);
+  expect(next?.get("x-who")).toBe("first");
 });

@@ -358,6 +358,7 @@ export class Http2Connection implements SocketUser, FramesConnection, ServedConn
     if (now >= this.#goAwayAt) this.goAway();
     if (now >= this.#finalGoAwayAt) this.#goAwayFinally();
     const isIdle = this.streams.size === 0 && this.socket.heldBytes === 0;
+    if (isIdle) this.#frames.rest();
     if (!isIdle || now - this.#idleSince < idleTimeout || !this.#frames.isOpen) return;
     this.#leave(CODE.noError);
     this.#finish();

@@ -72,6 +72,11 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     return this.isOpen && !this.isWithinBlock && this.frames !== this.#partialAt;
   }
 
+  /** The connection is idle: thousands of such cost little. */
+  rest(): void {
+    this.#repeated.clear();
+  }
+
   /** Why a client that leaves something incomplete is not waited for any longer; null: it is. */
   late(now: number, timeout: number): string | null {
     if (this.#partialSince === 0 || now - this.#partialSince < timeout) return null;

@@ -24,6 +24,12 @@ export class RepeatedBlock {
     return known.compare(bytes, start, end) === 0 ? this.#head : null;
   }
 
+  clear(): void {
+    this.#mark = 0;
+    this.#bytes = NONE;
+    this.#head = null;
+  }
+
   /** `head`: of a valid request whose block has left the table as it was. The second one with a mark is kept. */
   keep(
     { bytes, start, end }: BlockPlace,
