@@ -304,6 +304,10 @@ export const HUBS: Readonly<
 > = {
   "control/change.ts": { maxLines: 600, reason: "the only path of a mutation" },
   "dataplane/request/respond.ts": { maxLines: 600, reason: "the only exit of the request path" },
+  "dataplane/server/http2/connection.ts": {
+    maxLines: 600,
+    reason: "the whole life of a client's HTTP/2 connection",
+  },
   "supervisor/worker-slot.ts": { maxLines: 600, reason: "the whole life of a worker" },
   "acme/engine.ts": { maxLines: 600, reason: "the order of all work on certificates" },
 };
