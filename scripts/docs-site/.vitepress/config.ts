@@ -118,8 +118,11 @@ export default defineConfig({
           if (token.type === "link_open")
             token.attrSet("href", linkOf(token.attrGet("href") ?? "", env));
       });
-      const { text } = renderer.rules;
-      renderer.rules.text = (...parts) => (text?.(...parts) ?? "").replaceAll("{{", "&#123;&#123;");
+      for (const rule of ["text", "code_inline"] as const) {
+        const render = renderer.rules[rule];
+        renderer.rules[rule] = (...parts) =>
+          (render?.(...parts) ?? "").replaceAll("{{", "&#123;&#123;");
+      }
     },
   },
   themeConfig: {
