@@ -56,8 +56,7 @@ interface Difference {
 
 export const replayCommand: Command = {
   name: "replay",
-  summary:
-    "Repeat the GET requests of an access log at the old gateway and at this one, and compare the responses",
+  summary: "Send the GETs of an access log to the old gateway and this one, and compare",
   usage: "ACCESS-LOG",
   details:
     "Before you switch: import the set-up, let this gateway listen on other ports, and compare. It reads logs of nginx, Nginx Proxy\n" +
