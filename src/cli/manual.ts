@@ -23,6 +23,25 @@ export const createManual = (commands: () => readonly Command[]): Command => ({
   },
 });
 
+/** Of commands that print JSON. */
+const OUTPUT: readonly string[] = [
+  ".Sh OUTPUT",
+  "Results are on standard output, messages and warnings on standard error,",
+  "where a terminal also gets the progress of work that takes long.",
+  ".Bl -tag -width Ds",
+  ".It Fl \\-output Ar json",
+  "Of check, diff, apply, import, listeners, backup, version and fleet status:",
+  "one JSON object on standard output.",
+  "check: problems (a list of texts) and counts;",
+  "diff and apply: changes (a list of objects with action, kind, id, name",
+  "and diff); import: the same, with report for another program;",
+  "listeners: listeners and revision; backup: file, revision, bytes and key_ids;",
+  "version: version, bun, platform, arch and commit,",
+  "with \\-\\-check newest and is_newer;",
+  "fleet status: head and nodes (name, state, version, served, seen_ms_ago, error).",
+  ".El",
+];
+
 /** mdoc(7), which groff and mandoc read. */
 function manualOf(commands: readonly Command[], date: Date): string {
   const day = date.toLocaleDateString("en-US", { dateStyle: "long", timeZone: "UTC" });
@@ -69,21 +88,7 @@ function manualOf(commands: readonly Command[], date: Date): string {
     "Of upgrade: no attempt was made.",
     "Of version \\-\\-check: there is a newer release.",
     ".El",
-    ".Sh OUTPUT",
-    "Results are on standard output, messages and warnings on standard error,",
-    "where a terminal also gets the progress of work that takes long.",
-    ".Bl -tag -width Ds",
-    ".It Fl \\-output Ar json",
-    "Of check, diff, apply, import, listeners, backup, version and fleet status:",
-    "one JSON object on standard output.",
-    "check: problems (a list of texts) and counts;",
-    "diff and apply: changes (a list of objects with action, kind, id, name",
-    "and diff); import: the same, with report for another program;",
-    "listeners: listeners and revision; backup: file, revision, bytes and key_ids;",
-    "version: version, bun, platform, arch and commit,",
-    "with \\-\\-check newest and is_newer;",
-    "fleet status: head and nodes (name, state, version, served, seen_ms_ago, error).",
-    ".El",
+    ...OUTPUT,
     "",
   ].join("\n");
 }
