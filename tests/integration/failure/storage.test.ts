@@ -83,15 +83,20 @@ test("a database of a newer version is rejected with both versions, and left alo
   expect([check.code, check.stdout.includes("schema version 99")]).toEqual([1, true]);
 });
 
-// Only root may mount a file system that is small enough to be filled.
+/** A data directory on a file system that is small enough to be filled; only root may mount one. */
+async function smallDisk(): Promise<{ readonly disk: string; readonly dataDir: string }> {
+  const disk = directory();
+  expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
+  cleanups.push(() => run("umount", "--lazy", disk));
+  const dataDir = join(disk, "data");
+  mkdirSync(dataDir);
+  return { disk, dataDir };
+}
+
 needs("mount").test(
   "the gateway on a full disk rejects changes, keeps serving, and recovers",
   async () => {
-    const disk = directory();
-    expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
-    cleanups.push(() => run("umount", "--lazy", disk));
-    const dataDir = join(disk, "data");
-    mkdirSync(dataDir);
+    const { disk, dataDir } = await smallDisk();
     const gateway = await gatewayFor({ dataDir });
     const origin = startOrigin();
     cleanups.push(() => origin.stop());
@@ -129,11 +134,7 @@ const FULL = "the database could not be written: the disk is full; nothing was c
 needs("mount").test(
   "whatever is to be stored on a full disk gets 503 with the reason and when to retry, and changes nothing",
   async () => {
-    const disk = directory();
-    expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
-    cleanups.push(() => run("umount", "--lazy", disk));
-    const dataDir = join(disk, "data");
-    mkdirSync(dataDir);
+    const { disk, dataDir } = await smallDisk();
     const gateway = await gatewayFor({ dataDir });
     const password = "correct horse battery";
     const sent = async (method: string, path: string, body: unknown, headers = {}) => {
