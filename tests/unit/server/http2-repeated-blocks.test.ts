@@ -1,6 +1,8 @@
 // Header blocks of HTTP/2 that repeat: the same bytes mean another request as soon as the table has changed.
 import { expect, test } from "bun:test";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
+import { RepeatedBlock } from "../../../src/dataplane/server/http2/repeated-block.ts";
+import { HeaderList } from "../../../src/dataplane/server/http2/request-head.ts";
 import { frame, H2Wire } from "../../support/h2-wire.ts";
 import { headOf } from "../../support/outgoing-head.ts";
 import { type EncodedField, HpackEncoder, integer } from "../../support/hpack-encoder.ts";
@@ -108,4 +110,18 @@ test("an idle connection keeps none", () => {
   const next = client.repeat()?.fields;
   expect(next).not.toBe(kept as never);
   expect(next?.get("x-who")).toBe("first");
+});
+
+test("a block is another one under another limit of the listener, table or end", () => {
+  const repeated = new RepeatedBlock();
+  const bytes = Buffer.from("a block");
+  const block = { bytes, start: 0, end: bytes.length };
+  const context = { version: 1, isLast: true, maxBytes: 1024 };
+  const list = new HeaderList();
+  list.begin(context.maxBytes);
+  const head = list.request(true);
+  for (let times = 0; times < 2; times++) repeated.keep(block, context, head);
+  expect(repeated.find(block, context)).toBe(head);
+  for (const other of [{ maxBytes: 512 }, { version: 2 }, { isLast: false }])
+    expect(repeated.find(block, { ...context, ...other })).toBeNull();
 });

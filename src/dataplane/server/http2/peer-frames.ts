@@ -120,18 +120,19 @@ export class ClientFrames extends PeerFrames<Http2Stream, FramesConnection> {
     const { decoder } = this;
     const stream = this.connection.streams.get(id);
     const begins = stream === undefined && id > this.lastStream;
-    const repeated = begins ? this.#repeated.find(block, decoder.version, isLast) : null;
-    if (repeated !== null) return this.#begin(id, isLast, repeated);
     const { version } = decoder;
+    const maxBytes = this.connection.maxHeadBytes;
+    const context = { version, isLast, maxBytes };
+    const repeated = begins ? this.#repeated.find(block, context) : null;
+    if (repeated !== null) return this.#begin(id, isLast, repeated);
     // Always: the table depends on it.
-    list.begin(this.connection.maxHeadBytes);
+    list.begin(maxBytes);
     decoder.decode(block.bytes, block, list.add);
     if (stream !== undefined) this.#trailers(stream, isLast);
     else if (begins) {
       const head = list.request(isLast);
       const isPlain = head.problem === null && head.protocol === null;
-      if (isPlain && decoder.version === version)
-        this.#repeated.keep(block, version, { head, isLast });
+      if (isPlain && decoder.version === version) this.#repeated.keep(block, context, head);
       this.#begin(id, isLast, head);
     } else if (this.#skipped.some(({ from, to }) => id >= from && id <= to))
       throw protocolError("the id of an HTTP/2 request is below that of an earlier one");

@@ -8,40 +8,48 @@ const MAX_BYTES = 512;
 
 const NONE = Buffer.alloc(0);
 
+/** What decides, beside its bytes, what a block means. */
+export interface BlockContext {
+  /** Of the table, before the block. */
+  readonly version: number;
+  /** No body follows. */
+  readonly isLast: boolean;
+  /** Of a header list; it changes with the listener. */
+  readonly maxBytes: number;
+}
+
 /** One block of one connection. Valid while the table, to which it refers, is the same. */
 export class RepeatedBlock {
   #mark = 0;
-  #version = -1;
   #bytes: Buffer = NONE;
-  #isLast = false;
+  #context: BlockContext | null = null;
   #head: Http2Head | null = null;
 
-  /** `version`: of the table, before the block; `isLast`: no body follows. Null: it is another block. */
-  find({ bytes, start, end }: BlockPlace, version: number, isLast: boolean): Http2Head | null {
-    const known = this.#bytes;
-    const isAsBefore = version === this.#version && isLast === this.#isLast;
-    if (this.#head === null || end - start !== known.length || !isAsBefore) return null;
-    return known.compare(bytes, start, end) === 0 ? this.#head : null;
+  /** Null: it is another block. */
+  find({ bytes, start, end }: BlockPlace, context: BlockContext): Http2Head | null {
+    const [known, before] = [this.#bytes, this.#context];
+    if (before === null || end - start !== known.length) return null;
+    const isAsBefore =
+      context.version === before.version &&
+      context.isLast === before.isLast &&
+      context.maxBytes === before.maxBytes;
+    return isAsBefore && known.compare(bytes, start, end) === 0 ? this.#head : null;
   }
 
   clear(): void {
     this.#mark = 0;
     this.#bytes = NONE;
+    this.#context = null;
     this.#head = null;
   }
 
   /** `head`: of a valid request whose block has left the table as it was. The second one with a mark is kept. */
-  keep(
-    { bytes, start, end }: BlockPlace,
-    version: number,
-    { head, isLast }: { readonly head: Http2Head; readonly isLast: boolean },
-  ): void {
+  keep({ bytes, start, end }: BlockPlace, context: BlockContext, head: Http2Head): void {
     if (end - start > MAX_BYTES) return;
     const mark = markOf(bytes, start, end);
     if (mark === this.#mark) {
       head.fields.isShared = true;
-      this.#isLast = isLast;
-      this.#version = version;
+      this.#context = context;
       this.#bytes = Buffer.from(bytes.subarray(start, end));
       this.#head = head;
     }
